@@ -1,1 +1,11 @@
-//! cel
+//! Kubernetes CEL: parser, type checker, metered evaluator, and the Kubernetes function libraries.
+//!
+//! Behaviour, including run-time cost and worst-case static cost, follows Kubernetes 1.36. The crate does no
+//! I/O, has no clock and no randomness, and never recurses on user input without a bound.
+
+pub mod device;
+mod error;
+pub mod object;
+pub mod validation;
+
+pub use error::{CompileError, EvaluationError};

@@ -1,0 +1,1 @@
+//! Validation rules of CRDs (`x-kubernetes-validations`): `self` and `oldSelf` typed by an OpenAPI v3 schema.
