@@ -6,6 +6,8 @@
 pub mod device;
 mod error;
 pub mod object;
+pub mod quantity;
 pub mod validation;
 
 pub use error::{CompileError, EvaluationError};
+pub use quantity::{Quantity, QuantityError};

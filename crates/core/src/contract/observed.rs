@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::ComposeError;
 use super::desired::Ready;
 use crate::document::{DecodeError, Document};
 
@@ -58,6 +59,21 @@ pub struct Identity<'a> {
 }
 
 impl<'a> Observed<'a> {
+    /// Decodes the composite.
+    ///
+    /// # Errors
+    ///
+    /// Names the composite, the field and the value: without a readable composite nothing can be wanted,
+    /// and everything observed stays as it is.
+    pub fn decode_composite<T: Deserialize<'a>>(&self) -> Result<T, ComposeError> {
+        self.composite.decode().map_err(|error| self.error(error.to_string()))
+    }
+
+    /// An error about the composite.
+    pub fn error(&self, message: impl Into<String>) -> ComposeError {
+        ComposeError { object: self.composite.identity().to_string(), message: message.into(), hint: None }
+    }
+
     /// The state of the requirement `key`.
     pub fn required(&self, key: &str) -> Required<'_, 'a> {
         match self.required.get(key) {
