@@ -11,7 +11,9 @@
 //! evaluation of CEL (the rules are data; `modelplane-cel` runs them).
 
 pub mod common;
+mod either;
 pub mod kind;
+pub mod schema;
 pub mod template;
 pub mod wire;
 
