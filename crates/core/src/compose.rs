@@ -1,6 +1,7 @@
 //! The compositions, one file per kind, and the table that finds the one for a composite.
 
 pub mod object;
+pub mod usages;
 
 use crate::contract::{ComposeError, Desired, Observed};
 
@@ -11,6 +12,21 @@ pub type Composition = for<'a> fn(&Observed<'a>) -> Result<Desired<'a>, ComposeE
 pub fn composition(api_version: &str, kind: &str) -> Option<Composition> {
     let (group, _) = api_version.split_once('/')?;
     COMPOSITIONS.iter().find(|(g, k, _)| *g == group && *k == kind).map(|(_, _, composition)| *composition)
+}
+
+/// The steps of a kind's pipeline, in order; none if nothing composes it.
+pub fn pipeline(api_version: &str, kind: &str) -> Vec<Composition> {
+    let mut steps: Vec<Composition> = composition(api_version, kind).into_iter().collect();
+    let info = modelplane_api::kind::find(api_version, kind);
+    if info.is_some_and(|info| info.steps.iter().any(|step| step.name == usages::STEP)) {
+        steps.push(usages::compose);
+    }
+    steps
+}
+
+/// The kinds that have a composition, as `Kind.group`.
+pub fn kinds() -> impl Iterator<Item = String> {
+    COMPOSITIONS.iter().map(|(group, kind, _)| format!("{kind}.{group}"))
 }
 
 /// Group, kind, composition; one line per kind.

@@ -6,4 +6,7 @@
 
 pub mod compose;
 pub mod contract;
+pub mod crds;
 pub mod document;
+pub mod simulate;
+pub mod versions;

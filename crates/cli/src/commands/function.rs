@@ -1,0 +1,21 @@
+//! `modelplane function`: the compositions as a Crossplane composition function.
+
+mod run;
+
+use clap::Subcommand;
+
+use crate::outcome::CommandResult;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer recorded RunFunctionRequest documents, one response per line
+    Run(run::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> CommandResult {
+        match self {
+            Self::Run(arguments) => arguments.run(),
+        }
+    }
+}

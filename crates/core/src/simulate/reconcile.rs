@@ -1,0 +1,288 @@
+//! One reconcile of one composite, with the semantics of Crossplane's composite reconciler.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::world::{ObjectKey, Owner, StoredObject, World, group};
+use crate::compose;
+use crate::contract::{
+    ComposeError, Condition, ConditionStatus, Desired, Event, Match, Observed, Ready, Requirement, Resource,
+};
+use crate::document::{Document, encode};
+
+/// How often a composition may ask for more resources within one reconcile, as Crossplane allows.
+const MAX_REQUIREMENT_ROUNDS: usize = 5;
+
+/// Annotation that names a composed resource within its composite.
+const RESOURCE_NAME_ANNOTATION: &str = "crossplane.io/composition-resource-name";
+/// Label that names the composite of a composed resource.
+const COMPOSITE_LABEL: &str = "crossplane.io/composite";
+
+/// What a reconcile said.
+#[derive(Debug, Clone, Default)]
+pub struct Reconciled {
+    /// Conditions the composition set, in order.
+    pub conditions: Vec<Condition>,
+    /// Events the composition sent, in order.
+    pub events: Vec<Event>,
+    /// What the composition asked to be fetched.
+    pub requirements: Vec<Requirement>,
+    /// Why nothing was composed, if it failed.
+    pub error: Option<String>,
+}
+
+/// The stable name of a composed resource whose composition gives none.
+pub fn composed_name(composite: &ObjectKey, resource_key: &str) -> String {
+    let text = format!("{}/{}/{}/{resource_key}", composite.kind, composite.namespace, composite.name);
+    let digest = Sha256::digest(text.as_bytes());
+    let suffix: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let stem: String = composite.name.chars().take(50).collect();
+    format!("{}-{suffix}", stem.trim_end_matches('-'))
+}
+
+/// An answer without the borrow on the world it was made from.
+#[derive(Default)]
+struct Answer {
+    resources: Vec<(String, Value, Ready)>,
+    status: Option<Value>,
+    ready: Ready,
+    reconciled: Reconciled,
+}
+
+/// Reconciles the composite `key`; `None` if nothing composes it.
+pub(super) fn reconcile(world: &mut World, key: &ObjectKey) -> Option<Reconciled> {
+    let composite = world.get(key)?;
+    let answer = match call(world, composite) {
+        Ok(answer) => answer,
+        Err(error) => {
+            let text = match &error.hint {
+                Some(hint) => format!("{error}; {hint}"),
+                None => error.to_string(),
+            };
+            let status = failed_status(composite, &text);
+            world.set_status(key, status);
+            return Some(Reconciled { error: Some(text), ..Reconciled::default() });
+        }
+    };
+    let ready = apply(world, key, &answer);
+    let status = status(world.get(key)?, &answer, ready);
+    world.set_status(key, status);
+    Some(answer.reconciled)
+}
+
+/// Calls the composition, fetching what it requires until it asks for nothing new.
+fn call(world: &World, composite: &StoredObject) -> Result<Answer, ComposeError> {
+    let mut requirements: BTreeMap<String, Requirement> = BTreeMap::new();
+    for _ in 0..MAX_REQUIREMENT_ROUNDS {
+        let (answer, wanted) = run_pipeline(&observe(world, composite, &requirements))?;
+        if wanted == requirements {
+            return Ok(answer);
+        }
+        requirements = wanted;
+    }
+    Err(ComposeError {
+        object: composite.key.to_string(),
+        message: format!(
+            "its composition still asks for more resources after {MAX_REQUIREMENT_ROUNDS} rounds"
+        ),
+        hint: None,
+    })
+}
+
+/// Runs the steps of the composite's pipeline, each on what the ones before it want.
+fn run_pipeline(observed: &Observed<'_>) -> Result<(Answer, BTreeMap<String, Requirement>), ComposeError> {
+    let identity = observed.composite.identity();
+    let mut answer = Answer::default();
+    let mut wanted = BTreeMap::new();
+    for step in compose::pipeline(identity.api_version, identity.kind) {
+        let earlier: Vec<(String, Vec<u8>, Ready)> = answer.encoded();
+        let mut input = Observed {
+            composite: observed.composite.clone(),
+            resources: observed.resources.clone(),
+            required: observed.required.clone(),
+            ..Observed::default()
+        };
+        for (key, body, ready) in &earlier {
+            let resource = Resource { ready: *ready, ..Resource::new(Document::from_struct(body)) };
+            input.desired.insert(key, resource);
+        }
+        let desired = step(&input)?;
+        for (key, requirement) in &desired.requirements {
+            wanted.insert(key.to_string(), requirement.clone());
+        }
+        answer.take(&input, desired)?;
+    }
+    Ok((answer, wanted))
+}
+
+fn observe<'w>(
+    world: &'w World,
+    composite: &'w StoredObject,
+    requirements: &'w BTreeMap<String, Requirement>,
+) -> Observed<'w> {
+    let mut observed = Observed { composite: Resource::new(composite.document()), ..Observed::default() };
+    for (owner, object) in world.composed_by(&composite.key) {
+        observed.resources.insert(&owner.resource_key, Resource::new(object.document()));
+    }
+    for (key, requirement) in requirements {
+        let found = world.iter().filter(|object| satisfies(object, requirement));
+        observed.required.insert(key, found.map(|object| Resource::new(object.document())).collect());
+    }
+    observed
+}
+
+fn satisfies(object: &StoredObject, requirement: &Requirement) -> bool {
+    let same_kind =
+        object.key.kind == requirement.kind && object.key.group == group(&requirement.api_version);
+    let same_namespace =
+        requirement.namespace.as_ref().is_none_or(|namespace| object.key.namespace == *namespace);
+    same_kind
+        && same_namespace
+        && match &requirement.select {
+            Match::All => true,
+            Match::Name(name) => object.key.name == *name,
+            Match::Labels(labels) => {
+                labels.iter().all(|(key, value)| object.body["metadata"]["labels"][key] == value.as_str())
+            }
+        }
+}
+
+impl Answer {
+    /// The desired resources as the next step of the pipeline reads them.
+    fn encoded(&self) -> Vec<(String, Vec<u8>, Ready)> {
+        let encoded = |body: &Value| encode(body).unwrap_or_default();
+        self.resources.iter().map(|(key, body, ready)| (key.clone(), encoded(body), *ready)).collect()
+    }
+
+    /// Takes over what a step wants; conditions and events add up.
+    fn take(&mut self, observed: &Observed<'_>, desired: Desired<'_>) -> Result<(), ComposeError> {
+        let json =
+            |document: Document<'_>| document.to_json().map_err(|error| observed.error(error.to_string()));
+        self.resources.clear();
+        for (key, resource) in &desired.resources {
+            self.resources.push((key.to_string(), json(resource.body.document())?, resource.ready));
+        }
+        if let Some(status) = &desired.status {
+            self.status = Some(json(status.document())?);
+        }
+        if desired.ready != Ready::Unspecified {
+            self.ready = desired.ready;
+        }
+        self.reconciled.requirements.extend(desired.requirements.into_values());
+        self.reconciled.conditions.extend(desired.conditions);
+        self.reconciled.events.extend(desired.events);
+        Ok(())
+    }
+}
+
+/// Applies the desired resources and collects what is no longer desired; says whether all are ready.
+fn apply(world: &mut World, composite: &ObjectKey, answer: &Answer) -> bool {
+    let existing: BTreeMap<String, ObjectKey> = world
+        .composed_by(composite)
+        .map(|(owner, object)| (owner.resource_key.clone(), object.key.clone()))
+        .collect();
+    let mut all_ready = true;
+    let mut kept = Vec::with_capacity(answer.resources.len());
+    for (resource_key, body, ready) in &answer.resources {
+        all_ready &= *ready == Ready::True;
+        // A body without a kind marks something an earlier pass composed and this one only reports on.
+        if body.get("kind").is_none() {
+            kept.extend(existing.get(resource_key).cloned());
+            continue;
+        }
+        let owner = Owner { composite: composite.clone(), resource_key: resource_key.clone() };
+        let body = complete(world, body.clone(), &owner, existing.get(resource_key));
+        let key = world.apply(body, Some(owner));
+        world.declare_ready(&key, *ready == Ready::True);
+        kept.push(key);
+    }
+    for key in existing.values().filter(|key| !kept.contains(key)) {
+        world.remove(key);
+    }
+    match answer.ready {
+        Ready::True => true,
+        Ready::False => false,
+        Ready::Unspecified => all_ready,
+    }
+}
+
+/// Adds the metadata Crossplane gives a composed resource, and what providers and users wrote there.
+fn complete(world: &World, mut body: Value, owner: &Owner, existing: Option<&ObjectKey>) -> Value {
+    let metadata = body["metadata"].as_object().cloned().unwrap_or_default();
+    let mut complete = Map::new();
+    let name = match (metadata.get("name"), existing) {
+        (Some(name), _) => name.clone(),
+        (None, Some(key)) => json!(key.name),
+        (None, None) => json!(composed_name(&owner.composite, &owner.resource_key)),
+    };
+    complete.insert("name".to_owned(), name);
+    if !owner.composite.namespace.is_empty() {
+        complete.insert("namespace".to_owned(), json!(owner.composite.namespace));
+    }
+    complete.extend(metadata);
+    complete.entry("labels").or_insert_with(|| json!({}))[COMPOSITE_LABEL] = json!(owner.composite.name);
+    let old =
+        existing.and_then(|key| world.get(key)).map(|object| object.body["metadata"]["annotations"].clone());
+    let annotations = complete.entry("annotations").or_insert_with(|| json!({}));
+    if let (Some(Value::Object(old)), Some(annotations)) = (old, annotations.as_object_mut()) {
+        for (key, value) in old {
+            annotations.entry(key).or_insert(value);
+        }
+    }
+    annotations[RESOURCE_NAME_ANNOTATION] = json!(owner.resource_key);
+    body["metadata"] = Value::Object(complete);
+    body
+}
+
+fn failed_status(composite: &StoredObject, text: &str) -> Value {
+    let mut status = composite.body.get("status").cloned().unwrap_or_else(|| json!({}));
+    let mut conditions = conditions_of(&status);
+    set(&mut conditions, "Synced", "False", "ReconcileError", Some(text));
+    status["conditions"] = Value::Array(conditions);
+    status
+}
+
+fn status(composite: &StoredObject, answer: &Answer, ready: bool) -> Value {
+    let old = composite.body.get("status").cloned().unwrap_or_else(|| json!({}));
+    let mut conditions = conditions_of(&old);
+    set(&mut conditions, "Synced", "True", "ReconcileSuccess", None);
+    match ready {
+        true => set(&mut conditions, "Ready", "True", "Available", None),
+        false => set(&mut conditions, "Ready", "False", "Creating", None),
+    }
+    for condition in &answer.reconciled.conditions {
+        let status = match condition.status {
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
+        };
+        set(
+            &mut conditions,
+            &condition.condition_type,
+            status,
+            &condition.reason,
+            condition.message.as_deref(),
+        );
+    }
+    let mut status = answer.status.clone().unwrap_or(old);
+    status["conditions"] = Value::Array(conditions);
+    status
+}
+
+fn conditions_of(status: &Value) -> Vec<Value> {
+    status["conditions"].as_array().cloned().unwrap_or_default()
+}
+
+/// Sets a condition in place, or appends it.
+fn set(conditions: &mut Vec<Value>, condition_type: &str, status: &str, reason: &str, message: Option<&str>) {
+    let mut condition = json!({"type": condition_type, "status": status, "reason": reason});
+    if let Some(message) = message {
+        condition["message"] = json!(message);
+    }
+    match conditions.iter_mut().find(|known| known["type"] == condition_type) {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+}
