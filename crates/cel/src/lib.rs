@@ -4,10 +4,16 @@
 //! I/O, has no clock and no randomness, and never recurses on user input without a bound.
 
 pub mod device;
+pub mod duration;
 mod error;
+pub mod net;
+pub mod numbers;
 pub mod object;
 pub mod quantity;
+pub mod semver;
+pub mod text;
 pub mod validation;
 
 pub use error::{CompileError, EvaluationError};
 pub use quantity::{Quantity, QuantityError};
+pub use semver::{Semver, SemverError};
