@@ -59,6 +59,9 @@ pub struct Provisioning {
     /// Recipe for Vultr Kubernetes Engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vultr: Option<VultrProvisioning>,
+    /// Recipe for DigitalOcean Kubernetes. Not in the API as published upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doks: Option<DoksProvisioning>,
 }
 
 /// A cloud that Modelplane can provision clusters on.
@@ -78,6 +81,9 @@ pub enum Provider {
     Nebius,
     /// Vultr Kubernetes Engine.
     Vultr,
+    /// DigitalOcean Kubernetes.
+    #[serde(rename = "DOKS")]
+    Doks,
 }
 
 /// The accelerators of a node, in the cloud's terms.
@@ -167,6 +173,16 @@ pub struct VultrProvisioning {
     /// Vultr plan, e.g. `vcg-l40s-16c-180g-48vram`.
     #[schemars(length(min = 1, max = 63))]
     pub plan: String,
+    /// Accelerators of the node.
+    pub accelerator: Accelerator,
+}
+
+/// A node on DigitalOcean Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct DoksProvisioning {
+    /// Slug of the Droplet size, e.g. `gpu-h100x8-640gb`; it settles CPU, memory, disk and accelerators.
+    #[schemars(length(min = 1, max = 63))]
+    pub size: String,
     /// Accelerators of the node.
     pub accelerator: Accelerator,
 }

@@ -55,6 +55,9 @@ pub struct ClusterSource {
     /// A cluster to provision on Vultr Kubernetes Engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vultr: Option<VultrSource>,
+    /// A cluster to provision on DigitalOcean Kubernetes. Not in the API as published upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doks: Option<DoksSource>,
     /// A cluster that exists already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub existing: Option<ExistingSource>,
@@ -76,6 +79,9 @@ pub enum SourceKind {
     Nebius,
     /// Provisioned on Vultr Kubernetes Engine.
     Vultr,
+    /// Provisioned on DigitalOcean Kubernetes.
+    #[serde(rename = "DOKS")]
+    Doks,
     /// Brought along, reached through a kubeconfig.
     #[default]
     Existing,
@@ -158,6 +164,23 @@ pub struct VultrSource {
     /// Kubernetes version of the cluster, in Vultr's spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "v1.36.1+3"))]
+    pub kubernetes_version: Option<String>,
+    /// Provider configuration with the cloud credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Credentials>,
+}
+
+/// A cluster to provision on DigitalOcean Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DoksSource {
+    /// DigitalOcean region, e.g. `tor1`.
+    #[schemars(length(min = 1, max = 32))]
+    pub region: String,
+    /// Kubernetes version of the cluster, in DigitalOcean's spelling, e.g. `1.35.1-do.6`; `latest` takes the
+    /// newest when the cluster is created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), extend("default" = "latest"))]
     pub kubernetes_version: Option<String>,
     /// Provider configuration with the cloud credentials.
     #[serde(skip_serializing_if = "Option::is_none")]

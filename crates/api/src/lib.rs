@@ -18,6 +18,7 @@ pub mod template;
 pub mod wire;
 
 pub mod aks_cluster;
+pub mod doks_cluster;
 pub mod eks_cluster;
 pub mod gke_cluster;
 pub mod inference_class;

@@ -194,6 +194,15 @@ pub const VULTR_CLUSTER: KindInfo = infrastructure!(
     &[column("REGION", ".spec.region")]
 );
 
+/// DOKSCluster.
+pub const DOKS_CLUSTER: KindInfo = infrastructure!(
+    "DOKSCluster",
+    "doksclusters",
+    "doks",
+    &[step!("doks-cluster")],
+    &[column("REGION", ".spec.region")]
+);
+
 /// LLMInference (spec llm-inference §1, final state).
 pub const LLM_INFERENCE: KindInfo = KindInfo {
     group: LLM_GROUP,
@@ -212,7 +221,7 @@ pub const LLM_INFERENCE: KindInfo = KindInfo {
     steps: &[Step { name: "compose-resources", function: "modelplane-modelplanecompose-llm-inference" }],
 };
 
-/// The 14 kinds of Modelplane, user-facing ones first.
+/// The 14 kinds of Modelplane as published upstream, user-facing ones first.
 pub const MODELPLANE: [&KindInfo; 14] = [
     &INFERENCE_CLASS,
     &INFERENCE_CLUSTER,
@@ -230,8 +239,8 @@ pub const MODELPLANE: [&KindInfo; 14] = [
     &VULTR_CLUSTER,
 ];
 
-/// All kinds: those of Modelplane and `LLMInference`.
-pub const ALL: [&KindInfo; 15] = [
+/// All kinds: those of Modelplane, the clouds added here, and `LLMInference`.
+pub const ALL: [&KindInfo; 16] = [
     &INFERENCE_CLASS,
     &INFERENCE_CLUSTER,
     &INFERENCE_GATEWAY,
@@ -246,5 +255,6 @@ pub const ALL: [&KindInfo; 15] = [
     &AKS_CLUSTER,
     &NEBIUS_CLUSTER,
     &VULTR_CLUSTER,
+    &DOKS_CLUSTER,
     &LLM_INFERENCE,
 ];

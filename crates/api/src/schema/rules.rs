@@ -37,6 +37,7 @@ pub(crate) const PROVISIONING: &[Rule] = &[
     rule("self.provider != 'AKS' || has(self.aks)", "aks is required when provider is AKS"),
     rule("self.provider != 'Nebius' || has(self.nebius)", "nebius is required when provider is Nebius"),
     rule("self.provider != 'Vultr' || has(self.vultr)", "vultr is required when provider is Vultr"),
+    rule("self.provider != 'DOKS' || has(self.doks)", "doks is required when provider is DOKS"),
 ];
 
 /// The spec of an InferenceCluster.
@@ -53,6 +54,7 @@ pub(crate) const CLUSTER_SOURCE: &[Rule] = &[
     rule("self.source != 'AKS' || has(self.aks)", "aks is required when source is AKS"),
     rule("self.source != 'Nebius' || has(self.nebius)", "nebius is required when source is Nebius"),
     rule("self.source != 'Vultr' || has(self.vultr)", "vultr is required when source is Vultr"),
+    rule("self.source != 'DOKS' || has(self.doks)", "doks is required when source is DOKS"),
 ];
 
 const INFINIBAND_ONLY: Rule = rule(
