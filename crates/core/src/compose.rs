@@ -1,6 +1,8 @@
 //! The compositions, one file per kind, and the table that finds the one for a composite.
 
 pub mod object;
+pub mod release;
+pub mod usage;
 pub mod usages;
 
 use crate::contract::{ComposeError, Desired, Observed};
