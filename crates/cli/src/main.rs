@@ -1,6 +1,7 @@
 //! The `modelplane` binary: parses the command line and hands over to one command.
 
 mod commands;
+mod manifests;
 mod outcome;
 
 use std::process::ExitCode;
