@@ -6,12 +6,14 @@
 pub mod device;
 pub mod duration;
 mod error;
+pub mod named_format;
 pub mod net;
 pub mod numbers;
 pub mod object;
 pub mod quantity;
 pub mod semver;
 pub mod text;
+pub mod timestamp;
 pub mod validation;
 
 pub use error::{CompileError, EvaluationError};
