@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schema::{published, rules};
+use crate::schema::rules;
 use crate::wire;
 
 /// The part of Kubernetes object metadata that Modelplane reads or writes.
@@ -422,9 +422,4 @@ pub struct InfinibandFabric {
     /// The cloud's name of the fabric, e.g. `fabric-6` on Nebius.
     #[schemars(length(min = 1, max = 63))]
     pub fabric: String,
-}
-
-/// A pool's published devices repeat the class, which has been checked already: no bounds, no defaults.
-pub(crate) fn published_devices(schema: &mut schemars::Schema) {
-    published(schema);
 }

@@ -5,10 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::common::{
     CacheStatus, CapacityBlock, Condition, Credentials, Device, InfinibandFabric, SecretType, Taint,
-    published_devices,
 };
 use crate::kind::kind;
-use crate::schema::rules;
+use crate::schema::{repeated, rules};
 use crate::wire;
 
 kind! {
@@ -423,7 +422,7 @@ pub struct GpuPool {
     pub nodes: Option<i64>,
     /// Devices of one node, as in the pool's InferenceClass.
     #[serde(default, deserialize_with = "wire::nullable", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), transform = published_devices)]
+    #[schemars(length(max = 16), transform = repeated)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub devices: Vec<Device>,
 }

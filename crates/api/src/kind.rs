@@ -51,7 +51,7 @@ pub struct Step {
 }
 
 /// Everything about a kind that is not its schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct KindInfo {
     /// API group.
     pub group: &'static str,
@@ -75,6 +75,10 @@ pub struct KindInfo {
     pub composition: &'static str,
     /// Steps of the Composition's pipeline, in order.
     pub steps: &'static [Step],
+    /// Whether the definition declares a status.
+    pub(crate) declares_status: bool,
+    /// Derives the schema of the kind's objects.
+    pub(crate) schema: fn() -> serde_json::Value,
 }
 
 /// An object of one of the API's kinds.
@@ -92,8 +96,8 @@ pub trait Object: serde::de::DeserializeOwned + serde::Serialize + Clone + Defau
 
 /// Declares the object type of a kind: `kind! { /// doc  X { spec: XSpec, status: XStatus } = table::X }`.
 macro_rules! kind {
-    ($(#[$doc:meta])* $name:ident { spec: $spec:ty, status: $status:ty } = $info:ident) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal])* $name:ident { spec: $spec:ty, status: $status:ty } = $info:ident) => {
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
@@ -135,6 +139,10 @@ macro_rules! kind {
             fn metadata(&self) -> &crate::common::ObjectMeta {
                 &self.metadata
             }
+        }
+
+        impl crate::schema::Documented for $name {
+            const DESCRIPTION: &'static str = concat!($($doc, "\n",)*);
         }
     };
 }

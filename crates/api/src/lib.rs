@@ -11,11 +11,14 @@
 //! evaluation of CEL (the rules are data; `modelplane-cel` runs them).
 
 pub mod common;
+pub mod conditions;
 mod either;
 pub mod kind;
+pub mod names;
 pub mod schema;
 pub mod template;
 pub mod wire;
+pub mod xrd;
 
 pub mod aks_cluster;
 pub mod doks_cluster;

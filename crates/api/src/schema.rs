@@ -5,20 +5,47 @@
 //! cannot say is set on the types with `#[schemars(extend(…))]`: defaults, list types and the CEL rules of
 //! [`rules`].
 
+mod older_shape;
 pub mod rules;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// The schema of a kind's objects: `spec` (required) and `status`.
-pub(crate) fn object_schema<Spec: JsonSchema, Status: JsonSchema>(description: &str) -> Value {
-    json!({
+use crate::kind::{KindInfo, Object};
+
+/// The schema of a kind's objects in the newer shape of the API alone.
+pub fn strict(info: &KindInfo) -> Value {
+    (info.schema)()
+}
+
+/// The schema of a kind's objects as it is published: it also accepts the older shape of the API.
+pub fn published(info: &KindInfo) -> Value {
+    let mut schema = strict(info);
+    older_shape::accept(info, &mut schema);
+    schema
+}
+
+/// The schema of the objects of one kind: `spec` (required) and `status`.
+pub(crate) fn object<Kind: Documented>() -> Value {
+    let mut schema = json!({
         "type": "object",
-        "description": description,
+        "description": Kind::DESCRIPTION,
         "required": ["spec"],
-        "properties": { "spec": of::<Spec>(), "status": of::<Status>() },
-    })
+        "properties": { "spec": of::<Kind::Spec>() },
+    });
+    let status = of::<Kind::Status>();
+    if Kind::INFO.declares_status {
+        schema["properties"]["status"] = status;
+    }
+    join_lines(&mut schema["description"]);
+    schema
+}
+
+/// A kind with the description that its definition carries.
+pub(crate) trait Documented: Object<Spec: JsonSchema, Status: JsonSchema> {
+    /// What the kind is for.
+    const DESCRIPTION: &'static str;
 }
 
 /// The structural schema of one type.
@@ -158,9 +185,9 @@ pub(crate) fn secret_types(schema: &mut Schema, types: &[&str], namespaced: bool
     }
 }
 
-/// Drops, on this node and all below it, what only matters for input: a status repeats values that have been
+/// Drops, below a list, what only matters for input: a status repeats values that have been
 /// checked and defaulted already, and an upper bound alone protects the store.
-pub(crate) fn published(schema: &mut Schema) {
+pub(crate) fn repeated(schema: &mut Schema) {
     fn relax(value: &mut Value) {
         match value {
             Value::Object(node) => {

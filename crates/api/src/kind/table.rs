@@ -1,6 +1,23 @@
 //! The rows of the table of kinds (spec api §0).
 
+use crate::aks_cluster::AKSCluster;
+use crate::doks_cluster::DOKSCluster;
+use crate::eks_cluster::EKSCluster;
+use crate::gke_cluster::GKECluster;
+use crate::inference_class::InferenceClass;
+use crate::inference_cluster::InferenceCluster;
+use crate::inference_gateway::InferenceGateway;
 use crate::kind::{KindInfo, PrinterColumn, Scale, Scope, Step};
+use crate::llm_inference::LLMInference;
+use crate::model_cache::ModelCache;
+use crate::model_deployment::ModelDeployment;
+use crate::model_endpoint::ModelEndpoint;
+use crate::model_replica::ModelReplica;
+use crate::model_service::ModelService;
+use crate::nebius_cluster::NebiusCluster;
+use crate::schema;
+use crate::serving_stack::ServingStack;
+use crate::vultr_cluster::VultrCluster;
 
 /// Group of the kinds that people write.
 pub const GROUP: &str = "modelplane.ai";
@@ -27,12 +44,12 @@ macro_rules! step {
 
 /// A row; what rows do not say is what most kinds share.
 macro_rules! row {
-    ($kind:literal, $plural:literal, $short:literal, $group:ident, $domain:literal, $scope:ident,
+    ($kind:ident, $plural:literal, $short:literal, $group:ident, $domain:literal, $scope:ident,
      $steps:expr, $columns:expr) => {
         KindInfo {
             group: $group,
             version: VERSION,
-            kind: $kind,
+            kind: stringify!($kind),
             plural: $plural,
             short_names: &[$short],
             scope: Scope::$scope,
@@ -41,16 +58,18 @@ macro_rules! row {
             scale: None,
             composition: concat!($plural, ".", $domain),
             steps: $steps,
+            declares_status: true,
+            schema: schema::object::<$kind>,
         }
     };
-    ($kind:literal, $plural:literal, $short:literal, $scope:ident, $steps:expr, $columns:expr) => {
+    ($kind:ident, $plural:literal, $short:literal, $scope:ident, $steps:expr, $columns:expr) => {
         row!($kind, $plural, $short, GROUP, "modelplane.ai", $scope, $steps, $columns)
     };
 }
 
 /// A row of the infrastructure group; all its kinds are namespaced.
 macro_rules! infrastructure {
-    ($kind:literal, $plural:literal, $short:literal, $steps:expr, $columns:expr) => {
+    ($kind:ident, $plural:literal, $short:literal, $steps:expr, $columns:expr) => {
         row!(
             $kind,
             $plural,
@@ -66,11 +85,11 @@ macro_rules! infrastructure {
 
 /// InferenceClass.
 pub const INFERENCE_CLASS: KindInfo =
-    row!("InferenceClass", "inferenceclasses", "icl", Cluster, &[step!("inference-class")], &[]);
+    row!(InferenceClass, "inferenceclasses", "icl", Cluster, &[step!("inference-class")], &[]);
 
 /// InferenceCluster.
 pub const INFERENCE_CLUSTER: KindInfo = row!(
-    "InferenceCluster",
+    InferenceCluster,
     "inferenceclusters",
     "ic",
     Cluster,
@@ -80,7 +99,7 @@ pub const INFERENCE_CLUSTER: KindInfo = row!(
 
 /// InferenceGateway.
 pub const INFERENCE_GATEWAY: KindInfo = row!(
-    "InferenceGateway",
+    InferenceGateway,
     "inferencegateways",
     "ig",
     Cluster,
@@ -91,7 +110,7 @@ pub const INFERENCE_GATEWAY: KindInfo = row!(
 /// ModelCache.
 // SOURCE points at a path that does not exist; the column is part of the published API (spec api §4).
 pub const MODEL_CACHE: KindInfo = row!(
-    "ModelCache",
+    ModelCache,
     "modelcaches",
     "mc",
     Namespaced,
@@ -106,7 +125,7 @@ pub const MODEL_DEPLOYMENT: KindInfo = KindInfo {
         status_replicas_path: ".status.replicas.total",
     }),
     ..row!(
-        "ModelDeployment",
+        ModelDeployment,
         "modeldeployments",
         "md",
         Namespaced,
@@ -117,7 +136,7 @@ pub const MODEL_DEPLOYMENT: KindInfo = KindInfo {
 
 /// ModelReplica.
 pub const MODEL_REPLICA: KindInfo = row!(
-    "ModelReplica",
+    ModelReplica,
     "modelreplicas",
     "mr",
     Namespaced,
@@ -127,7 +146,7 @@ pub const MODEL_REPLICA: KindInfo = row!(
 
 /// ModelService.
 pub const MODEL_SERVICE: KindInfo = row!(
-    "ModelService",
+    ModelService,
     "modelservices",
     "ms",
     Namespaced,
@@ -137,7 +156,7 @@ pub const MODEL_SERVICE: KindInfo = row!(
 
 /// ModelEndpoint.
 pub const MODEL_ENDPOINT: KindInfo = row!(
-    "ModelEndpoint",
+    ModelEndpoint,
     "modelendpoints",
     "me",
     Namespaced,
@@ -147,7 +166,7 @@ pub const MODEL_ENDPOINT: KindInfo = row!(
 
 /// ServingStack.
 pub const SERVING_STACK: KindInfo = infrastructure!(
-    "ServingStack",
+    ServingStack,
     "servingstacks",
     "ss",
     &[step!("serving-stack"), step!("usages")],
@@ -156,7 +175,7 @@ pub const SERVING_STACK: KindInfo = infrastructure!(
 
 /// GKECluster.
 pub const GKE_CLUSTER: KindInfo = infrastructure!(
-    "GKECluster",
+    GKECluster,
     "gkeclusters",
     "gke",
     &[step!("gke-cluster")],
@@ -165,7 +184,7 @@ pub const GKE_CLUSTER: KindInfo = infrastructure!(
 
 /// EKSCluster.
 pub const EKS_CLUSTER: KindInfo = infrastructure!(
-    "EKSCluster",
+    EKSCluster,
     "eksclusters",
     "eks",
     &[step!("eks-cluster")],
@@ -174,7 +193,7 @@ pub const EKS_CLUSTER: KindInfo = infrastructure!(
 
 /// AKSCluster.
 pub const AKS_CLUSTER: KindInfo = infrastructure!(
-    "AKSCluster",
+    AKSCluster,
     "aksclusters",
     "aks",
     &[step!("aks-cluster")],
@@ -183,11 +202,11 @@ pub const AKS_CLUSTER: KindInfo = infrastructure!(
 
 /// NebiusCluster.
 pub const NEBIUS_CLUSTER: KindInfo =
-    infrastructure!("NebiusCluster", "nebiusclusters", "mk8s", &[step!("nebius-cluster")], &[]);
+    infrastructure!(NebiusCluster, "nebiusclusters", "mk8s", &[step!("nebius-cluster")], &[]);
 
 /// VultrCluster.
 pub const VULTR_CLUSTER: KindInfo = infrastructure!(
-    "VultrCluster",
+    VultrCluster,
     "vultrclusters",
     "vke",
     &[step!("vultr-cluster")],
@@ -196,7 +215,7 @@ pub const VULTR_CLUSTER: KindInfo = infrastructure!(
 
 /// DOKSCluster.
 pub const DOKS_CLUSTER: KindInfo = infrastructure!(
-    "DOKSCluster",
+    DOKSCluster,
     "doksclusters",
     "doks",
     &[step!("doks-cluster")],
@@ -219,6 +238,8 @@ pub const LLM_INFERENCE: KindInfo = KindInfo {
     scale: None,
     composition: "llm-inference",
     steps: &[Step { name: "compose-resources", function: "modelplane-modelplanecompose-llm-inference" }],
+    declares_status: false,
+    schema: schema::object::<LLMInference>,
 };
 
 /// The 14 kinds of Modelplane as published upstream, user-facing ones first.

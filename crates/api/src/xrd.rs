@@ -1,0 +1,243 @@
+//! The published definitions: CompositeResourceDefinitions and Compositions for Crossplane, and plain
+//! CustomResourceDefinitions, with what Crossplane would add, for embedded mode (spec api §0).
+
+use serde_json::{Map, Value, json};
+
+use crate::kind::{ALL, KindInfo, Scope};
+use crate::schema;
+
+/// The definition of every kind, in the order of [`ALL`].
+pub fn all() -> Vec<Value> {
+    ALL.iter().map(|info| xrd(info)).collect()
+}
+
+/// The CompositeResourceDefinition of a kind.
+pub fn xrd(info: &KindInfo) -> Value {
+    let mut version = Map::new();
+    version.insert("name".to_owned(), json!(info.version));
+    version.insert("served".to_owned(), json!(true));
+    version.insert("referenceable".to_owned(), json!(true));
+    if let Some(scale) = scale(info) {
+        version.insert("subresources".to_owned(), json!({ "scale": scale }));
+    }
+    if !info.printer_columns.is_empty() {
+        version.insert("additionalPrinterColumns".to_owned(), Value::Array(columns(info)));
+    }
+    version.insert("schema".to_owned(), json!({ "openAPIV3Schema": schema::published(info) }));
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": { "name": info.definition_name() },
+        "spec": {
+            "group": info.group,
+            "scope": info.scope.as_str(),
+            "names": names(info),
+            "versions": [version],
+        },
+    })
+}
+
+/// The Composition of a kind: a pipeline of our functions.
+pub fn composition(info: &KindInfo) -> Value {
+    let pipeline: Vec<Value> = info
+        .steps
+        .iter()
+        .map(|step| json!({ "step": step.name, "functionRef": { "name": step.function } }))
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "Composition",
+        "metadata": { "name": info.composition },
+        "spec": {
+            "compositeTypeRef": { "apiVersion": info.api_version(), "kind": info.kind },
+            "mode": "Pipeline",
+            "pipeline": pipeline,
+        },
+    })
+}
+
+/// The CustomResourceDefinition that Crossplane makes of a kind's definition: for embedded mode.
+pub fn crd(info: &KindInfo) -> Value {
+    let mut names = names(info);
+    names.insert("singular".to_owned(), json!(info.kind.to_lowercase()));
+    names.insert("listKind".to_owned(), json!(format!("{}List", info.kind)));
+    let mut subresources = Map::from_iter([("status".to_owned(), json!({}))]);
+    if let Some(scale) = scale(info) {
+        subresources.insert("scale".to_owned(), scale);
+    }
+    let mut printer_columns = columns(info);
+    printer_columns.extend(crossplane_columns());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": info.definition_name() },
+        "spec": {
+            "group": info.group,
+            "scope": info.scope.as_str(),
+            "names": names,
+            "versions": [{
+                "name": info.version,
+                "served": true,
+                "storage": true,
+                "subresources": subresources,
+                "additionalPrinterColumns": printer_columns,
+                "schema": { "openAPIV3Schema": crd_schema(info) },
+            }],
+        },
+    })
+}
+
+/// The schema of a kind with the fields that Crossplane adds.
+fn crd_schema(info: &KindInfo) -> Value {
+    let mut schema = schema::published(info);
+    let object = json!({ "type": "object" });
+    for (name, extra) in [("spec", spec_additions(info)), ("status", status_additions())] {
+        let node = &mut schema["properties"][name];
+        if node.is_null() {
+            *node = object.clone();
+        }
+        if let Some(fields) = node.as_object_mut() {
+            let properties = fields.entry("properties").or_insert_with(|| json!({}));
+            if let (Some(properties), Value::Object(extra)) = (properties.as_object_mut(), extra) {
+                properties.extend(extra);
+            }
+        }
+    }
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.insert("apiVersion".to_owned(), json!({ "type": "string" }));
+        properties.insert("kind".to_owned(), json!({ "type": "string" }));
+        properties.insert(
+            "metadata".to_owned(),
+            json!({ "type": "object", "properties": { "name": { "type": "string", "maxLength": 63 } } }),
+        );
+    }
+    schema
+}
+
+/// What Crossplane adds to the spec of a composite resource.
+fn spec_additions(info: &KindInfo) -> Value {
+    let name_ref = json!({
+        "type": "object",
+        "required": ["name"],
+        "properties": { "name": { "type": "string" } },
+    });
+    let selector = json!({
+        "type": "object",
+        "required": ["matchLabels"],
+        "properties": {
+            "matchLabels": { "type": "object", "additionalProperties": { "type": "string" } },
+        },
+    });
+    let mut reference = json!({
+        "apiVersion": { "type": "string" },
+        "kind": { "type": "string" },
+        "name": { "type": "string" },
+    });
+    if info.scope == Scope::Cluster {
+        reference["namespace"] = json!({ "type": "string" });
+    }
+    json!({
+        "crossplane": {
+            "type": "object",
+            "description": "How the object is composed. Written by the composition engine.",
+            "properties": {
+                "compositionRef": name_ref,
+                "compositionSelector": selector,
+                "compositionRevisionRef": name_ref,
+                "compositionRevisionSelector": selector,
+                "compositionUpdatePolicy": { "type": "string", "enum": ["Automatic", "Manual"] },
+                "resourceRefs": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "atomic",
+                    "items": {
+                        "type": "object",
+                        "required": ["apiVersion", "kind"],
+                        "properties": reference,
+                    },
+                },
+            },
+        },
+    })
+}
+
+/// What Crossplane adds to the status of a composite resource. Its conditions supersede the kind's own.
+fn status_additions() -> Value {
+    json!({
+        "conditions": {
+            "type": "array",
+            "description": "Conditions of the object, one for each type.",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": {
+                "type": "object",
+                "required": ["type", "status", "reason", "lastTransitionTime"],
+                "properties": {
+                    "type": { "type": "string" },
+                    "status": { "type": "string" },
+                    "reason": { "type": "string" },
+                    "message": { "type": "string" },
+                    "lastTransitionTime": { "type": "string", "format": "date-time" },
+                    "observedGeneration": { "type": "integer", "format": "int64" },
+                },
+            },
+        },
+        "crossplane": {
+            "type": "object",
+            "description": "How the object is composed. Written by the composition engine.",
+            "properties": {
+                "connectionDetails": {
+                    "type": "object",
+                    "properties": { "lastPublishedTime": { "type": "string", "format": "date-time" } },
+                },
+            },
+        },
+    })
+}
+
+/// The names of a kind, as both kinds of definition write them.
+fn names(info: &KindInfo) -> Map<String, Value> {
+    let mut names = Map::new();
+    names.insert("kind".to_owned(), json!(info.kind));
+    names.insert("plural".to_owned(), json!(info.plural));
+    if !info.short_names.is_empty() {
+        names.insert("shortNames".to_owned(), json!(info.short_names));
+    }
+    if !info.categories.is_empty() {
+        names.insert("categories".to_owned(), json!(info.categories));
+    }
+    names
+}
+
+/// The scale subresource of a kind.
+fn scale(info: &KindInfo) -> Option<Value> {
+    info.scale.map(|scale| {
+        json!({
+            "specReplicasPath": scale.spec_replicas_path,
+            "statusReplicasPath": scale.status_replicas_path,
+        })
+    })
+}
+
+/// The printer columns of a kind.
+fn columns(info: &KindInfo) -> Vec<Value> {
+    info.printer_columns
+        .iter()
+        .map(|column| json!({ "name": column.name, "type": column.type_, "jsonPath": column.json_path }))
+        .collect()
+}
+
+/// The printer columns that Crossplane adds to every kind.
+fn crossplane_columns() -> [Value; 5] {
+    [
+        json!({ "name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Synced')].status" }),
+        json!({ "name": "READY", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status" }),
+        json!({ "name": "COMPOSITION", "type": "string", "jsonPath": ".spec.crossplane.compositionRef.name" }),
+        json!({
+            "name": "COMPOSITIONREVISION",
+            "type": "string",
+            "jsonPath": ".spec.crossplane.compositionRevisionRef.name",
+            "priority": 1,
+        }),
+        json!({ "name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp" }),
+    ]
+}
