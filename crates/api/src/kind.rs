@@ -167,3 +167,49 @@ pub fn find(api_version: &str, kind: &str) -> Option<&'static KindInfo> {
     let (group, version) = api_version.split_once('/')?;
     ALL.iter().copied().find(|info| info.group == group && info.version == version && info.kind == kind)
 }
+
+/// Why a document is not of one of our kinds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownKind {
+    /// The document does not say what it is.
+    #[error("{field} is missing")]
+    Untyped {
+        /// The field it lacks.
+        field: &'static str,
+    },
+    /// The kind exists under another API version.
+    #[error("apiVersion of {kind} is {expected:?}, not {found:?}")]
+    WrongVersion {
+        /// The kind.
+        kind: String,
+        /// What the document says.
+        found: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// No kind of ours.
+    #[error("unknown kind {kind:?} in {api_version:?}")]
+    Foreign {
+        /// API version of the document.
+        api_version: String,
+        /// Kind of the document.
+        kind: String,
+    },
+}
+
+/// The kind of a document.
+pub fn of(document: &serde_json::Value) -> Result<&'static KindInfo, UnknownKind> {
+    let text = |field: &'static str| document[field].as_str().ok_or(UnknownKind::Untyped { field });
+    let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+    if let Some(info) = find(api_version, kind) {
+        return Ok(info);
+    }
+    let (kind, found) = (kind.to_owned(), api_version.to_owned());
+    Err(match ALL.iter().find(|info| info.kind == kind) {
+        // A kind of the same name may well exist in somebody else's group.
+        Some(info) if found.contains("modelplane") || !found.contains('/') => {
+            UnknownKind::WrongVersion { kind, found, expected: info.api_version() }
+        }
+        _ => UnknownKind::Foreign { api_version: found, kind },
+    })
+}

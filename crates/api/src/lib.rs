@@ -12,9 +12,12 @@
 
 pub mod common;
 pub mod conditions;
+pub mod defaults;
 mod either;
+pub mod field_path;
 pub mod kind;
 pub mod names;
+pub mod normalize;
 pub mod schema;
 pub mod template;
 pub mod wire;
@@ -36,3 +39,5 @@ pub mod model_service;
 pub mod nebius_cluster;
 pub mod serving_stack;
 pub mod vultr_cluster;
+
+pub use defaults::apply_defaults;

@@ -5,25 +5,57 @@
 //! cannot say is set on the types with `#[schemars(extend(…))]`: defaults, list types and the CEL rules of
 //! [`rules`].
 
-mod older_shape;
+pub(crate) mod older_shape;
 pub mod rules;
+
+use std::sync::OnceLock;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::kind::{KindInfo, Object};
+use crate::kind::{ALL, KindInfo, Object};
+
+/// The schemas of one kind, derived once.
+struct Schemas {
+    strict: Value,
+    normalized: Value,
+    published: Value,
+}
+
+/// One entry for each kind of [`ALL`], filled in when it is first asked for.
+static SCHEMAS: [OnceLock<Schemas>; ALL.len()] = [const { OnceLock::new() }; ALL.len()];
 
 /// The schema of a kind's objects in the newer shape of the API alone.
-pub fn strict(info: &KindInfo) -> Value {
-    (info.schema)()
+pub fn strict(info: &KindInfo) -> &'static Value {
+    &schemas(info).strict
 }
 
 /// The schema of a kind's objects as it is published: it also accepts the older shape of the API.
-pub fn published(info: &KindInfo) -> Value {
-    let mut schema = strict(info);
-    older_shape::accept(info, &mut schema);
-    schema
+pub fn published(info: &KindInfo) -> &'static Value {
+    &schemas(info).published
+}
+
+/// The schema that a normalized object is checked against: the newer shape, and the one older field that
+/// [`crate::normalize`] keeps.
+pub fn normalized(info: &KindInfo) -> &'static Value {
+    &schemas(info).normalized
+}
+
+/// The schemas of a kind.
+fn schemas(info: &KindInfo) -> &'static Schemas {
+    let position = ALL
+        .iter()
+        .position(|row| row.kind == info.kind && row.group == info.group)
+        .expect("a KindInfo can only come from the table of kinds: some of its fields are private");
+    SCHEMAS[position].get_or_init(|| {
+        let strict = (info.schema)();
+        let mut normalized = strict.clone();
+        older_shape::accept_project(info, &mut normalized);
+        let mut published = strict.clone();
+        older_shape::accept(info, &mut published);
+        Schemas { strict, normalized, published }
+    })
 }
 
 /// The schema of the objects of one kind: `spec` (required) and `status`.

@@ -89,7 +89,7 @@ pub fn crd(info: &KindInfo) -> Value {
 
 /// The schema of a kind with the fields that Crossplane adds.
 fn crd_schema(info: &KindInfo) -> Value {
-    let mut schema = schema::published(info);
+    let mut schema = schema::published(info).clone();
     let object = json!({ "type": "object" });
     for (name, extra) in [("spec", spec_additions(info)), ("status", status_additions())] {
         let node = &mut schema["properties"][name];

@@ -159,6 +159,15 @@ pub(crate) const SERVING_PHASES: &[Rule] = &[
     ),
 ];
 
+/// The published spec of a ModelDeployment, which may have either shape.
+pub(crate) const EITHER_SHAPE: &[Rule] = &[
+    rule("has(self.template) || has(self.engines)", "template is required"),
+    rule(
+        "!has(self.template) || !(has(self.engines) || has(self.serving) || has(self.clusterSelector) || has(self.modelCacheRef))",
+        "engines, serving, clusterSelector and modelCacheRef belong under template.spec; beside a template they are not allowed",
+    ),
+];
+
 const ENGINE_SHAPE: Rule = rule(
     "(self.members.size() == 1 && self.members[0].role == 'Standalone') || (self.members.exists_one(m, m.role == 'Leader') && self.members.exists(m, m.role == 'Worker') && !self.members.exists(m, m.role == 'Standalone'))",
     "an engine is one member with role Standalone, or one Leader and one Worker",
