@@ -1,9 +1,15 @@
 //! The compositions, one file per kind, and the table that finds the one for a composite.
 
+pub mod gateway_api;
+pub mod model_cache;
+pub mod model_endpoint;
+pub mod model_replica;
+pub mod model_service;
 pub mod object;
 pub mod release;
 pub mod usage;
 pub mod usages;
+pub mod workload;
 
 use crate::contract::{ComposeError, Desired, Observed};
 
@@ -32,4 +38,9 @@ pub fn kinds() -> impl Iterator<Item = String> {
 }
 
 /// Group, kind, composition; one line per kind.
-const COMPOSITIONS: &[(&str, &str, Composition)] = &[];
+const COMPOSITIONS: &[(&str, &str, Composition)] = &[
+    ("modelplane.ai", "ModelCache", model_cache::compose),
+    ("modelplane.ai", "ModelEndpoint", model_endpoint::compose),
+    ("modelplane.ai", "ModelReplica", model_replica::compose),
+    ("modelplane.ai", "ModelService", model_service::compose),
+];

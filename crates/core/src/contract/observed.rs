@@ -74,6 +74,26 @@ impl<'a> Observed<'a> {
         ComposeError { object: self.composite.identity().to_string(), message: message.into(), hint: None }
     }
 
+    /// The composite's name.
+    ///
+    /// # Errors
+    ///
+    /// If it has none.
+    pub fn name(&self) -> Result<&'a str, ComposeError> {
+        let name = self.composite.document.text_at(&["metadata", "name"]);
+        name.ok_or_else(|| self.error("metadata.name: missing"))
+    }
+
+    /// The composite's namespace.
+    ///
+    /// # Errors
+    ///
+    /// If it has none.
+    pub fn namespace(&self) -> Result<&'a str, ComposeError> {
+        let namespace = self.composite.document.text_at(&["metadata", "namespace"]);
+        namespace.ok_or_else(|| self.error("metadata.namespace: missing"))
+    }
+
     /// The state of the requirement `key`.
     pub fn required(&self, key: &str) -> Required<'_, 'a> {
         match self.required.get(key) {
