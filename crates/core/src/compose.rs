@@ -1,12 +1,16 @@
 //! The compositions, one file per kind, and the table that finds the one for a composite.
 
+pub mod cluster;
 pub mod gateway_api;
+pub mod inference_gateway;
+pub mod llm_inference;
 pub mod model_cache;
 pub mod model_endpoint;
 pub mod model_replica;
 pub mod model_service;
 pub mod object;
 pub mod release;
+pub mod serving_stack;
 pub mod usage;
 pub mod usages;
 pub mod workload;
@@ -19,7 +23,8 @@ pub type Composition = for<'a> fn(&Observed<'a>) -> Result<Desired<'a>, ComposeE
 /// The composition of a kind, by `apiVersion` and kind of the composite; `None` if it has none.
 pub fn composition(api_version: &str, kind: &str) -> Option<Composition> {
     let (group, _) = api_version.split_once('/')?;
-    COMPOSITIONS.iter().find(|(g, k, _)| *g == group && *k == kind).map(|(_, _, composition)| *composition)
+    let listed = COMPOSITIONS.iter().find(|(g, k, _)| *g == group && *k == kind);
+    listed.map(|(_, _, composition)| *composition).or_else(|| cluster::Provider::composition(group, kind))
 }
 
 /// The steps of a kind's pipeline, in order; none if nothing composes it.
@@ -34,11 +39,16 @@ pub fn pipeline(api_version: &str, kind: &str) -> Vec<Composition> {
 
 /// The kinds that have a composition, as `Kind.group`.
 pub fn kinds() -> impl Iterator<Item = String> {
-    COMPOSITIONS.iter().map(|(group, kind, _)| format!("{kind}.{group}"))
+    let listed = COMPOSITIONS.iter().map(|(group, kind, _)| (*group, *kind));
+    let clouds = cluster::provider::PROVIDERS.iter().map(|cloud| (cloud.cluster.group, cloud.cluster.kind));
+    listed.chain(clouds).map(|(group, kind)| format!("{kind}.{group}"))
 }
 
-/// Group, kind, composition; one line per kind.
+/// Group, kind, composition; one line per kind. Clouds are in [`cluster::provider::PROVIDERS`].
 const COMPOSITIONS: &[(&str, &str, Composition)] = &[
+    ("inference.devopstoolkit.ai", "LLMInference", llm_inference::compose),
+    ("infrastructure.modelplane.ai", "ServingStack", serving_stack::compose),
+    ("modelplane.ai", "InferenceGateway", inference_gateway::compose),
     ("modelplane.ai", "ModelCache", model_cache::compose),
     ("modelplane.ai", "ModelEndpoint", model_endpoint::compose),
     ("modelplane.ai", "ModelReplica", model_replica::compose),

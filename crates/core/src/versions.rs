@@ -133,8 +133,44 @@ pub const METALLB: Chart = Chart {
     go_module: Some("go.universe.tf/metallb"),
 };
 
+/// Cluster autoscaler, for clouds that leave it to the user (EKS).
+pub const CLUSTER_AUTOSCALER: Chart = Chart {
+    name: "cluster-autoscaler",
+    repository: "https://kubernetes.github.io/autoscaler",
+    version: "9.57.0",
+    namespace: "kube-system",
+    go_module: None,
+};
+
+/// DRA driver of AWS network interfaces, for gangs that talk over EFA.
+pub const AWS_DRANET: Chart = Chart {
+    name: "aws-dranet",
+    repository: "https://aws.github.io/eks-charts",
+    version: "1.0.0",
+    namespace: "kube-system",
+    go_module: None,
+};
+
+/// NVIDIA's network operator, for gangs that talk over InfiniBand on AKS.
+pub const NETWORK_OPERATOR: Chart = Chart {
+    name: "network-operator",
+    repository: "https://helm.ngc.nvidia.com/nvidia",
+    version: "26.4.0",
+    namespace: "network-operator",
+    go_module: None,
+};
+
+/// CSI driver of Nebius that serves volumes from a filesystem mounted on the nodes.
+pub const NEBIUS_MOUNTED_FILESYSTEM: Chart = Chart {
+    name: "csi-mounted-fs-path",
+    repository: "oci://cr.eu-north1.nebius.cloud/mk8s/helm",
+    version: "0.1.6",
+    namespace: "kube-system",
+    go_module: None,
+};
+
 /// Every chart.
-pub const CHARTS: [&Chart; 10] = [
+pub const CHARTS: &[&Chart] = &[
     &CERT_MANAGER,
     &ENVOY_GATEWAY,
     &AI_GATEWAY_CRDS,
@@ -145,6 +181,10 @@ pub const CHARTS: [&Chart; 10] = [
     &NVIDIA_DRA_DRIVER,
     &TRAEFIK,
     &METALLB,
+    &CLUSTER_AUTOSCALER,
+    &AWS_DRANET,
+    &NETWORK_OPERATOR,
+    &NEBIUS_MOUNTED_FILESYSTEM,
 ];
 
 /// Endpoint picker of a replica's `InferencePool` (spec replica).

@@ -1,0 +1,260 @@
+//! Address ranges of an EKS cluster: one public and one private subnet for each availability zone.
+//!
+//! The user states the public ranges. A private range lies 48 blocks of 256 addresses above its public one
+//! (spec clusters §5), as long as that is inside the VPC and free; otherwise it is the first free range of
+//! the same size. A private subnet that exists keeps its range: AWS cannot change it.
+
+use std::net::Ipv4Addr;
+
+use modelplane_api::eks_cluster::{DEFAULT_SUBNETS, EKSClusterSpec, Networking};
+
+use crate::contract::Observed;
+
+/// The subnets of a cluster, in order of their zones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Subnets {
+    /// Range of the VPC.
+    pub vpc: String,
+    /// Subnets of each zone.
+    pub zones: Vec<Zone>,
+    /// What is wrong with the ranges without making them unusable.
+    pub warnings: Vec<String>,
+}
+
+/// The subnets of one availability zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Zone {
+    /// Name of the zone.
+    pub name: String,
+    /// Public range.
+    pub public: String,
+    /// Private range.
+    pub private: String,
+}
+
+/// How far above a public range its private range lies, in addresses.
+const PRIVATE_OFFSET: u32 = 48 << 8;
+
+impl Subnets {
+    /// Plans the subnets of a cluster. The error names the field and its value.
+    pub fn plan(spec: &EKSClusterSpec, observed: &Observed<'_>) -> Result<Self, String> {
+        let fallback = Networking::default();
+        let networking = spec.networking.as_ref().unwrap_or(&fallback);
+        let vpc = Range::parse("spec.networking.vpcCidr", networking.vpc_cidr())?;
+        let given: Vec<&str> = match networking.subnet_cidrs.as_slice() {
+            [] => DEFAULT_SUBNETS.to_vec(),
+            given => given.iter().map(String::as_str).collect(),
+        };
+        let parse = |(index, text): (usize, &&str)| {
+            Range::parse(&format!("spec.networking.subnetCidrs[{index}]"), text)
+        };
+        let public: Vec<Range> = given.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+        let existing: Vec<Option<Range>> =
+            (0..public.len()).map(|index| existing_private(observed, index)).collect();
+        let private = private_ranges(vpc, &public, &existing)?;
+        let zones = given.iter().zip(&private).enumerate();
+        let zones = zones.map(|(index, (public, private))| Zone {
+            name: format!("{}{}", spec.region, zone_letter(index)),
+            public: (*public).to_owned(),
+            private: private.to_string(),
+        });
+        let warnings = overlaps(vpc, &public, &private);
+        Ok(Self { vpc: networking.vpc_cidr().to_owned(), zones: zones.collect(), warnings })
+    }
+}
+
+/// The zones of a region are lettered.
+fn zone_letter(index: usize) -> char {
+    u8::try_from(index).ok().filter(|index| *index < 26).map_or('?', |index| char::from(b'a' + index))
+}
+
+fn existing_private(observed: &Observed<'_>, index: usize) -> Option<Range> {
+    let subnet = observed.resources.get(format!("private-subnet-{index}").as_str())?;
+    Range::parse("", subnet.document.text_at(&["spec", "forProvider", "cidrBlock"])?).ok()
+}
+
+/// A private range for each public one.
+fn private_ranges(vpc: Range, public: &[Range], existing: &[Option<Range>]) -> Result<Vec<Range>, String> {
+    let mut planned: Vec<Option<Range>> = Vec::with_capacity(public.len());
+    for (public_range, existing) in public.iter().zip(existing) {
+        let usual = public_range.raised(PRIVATE_OFFSET).filter(|range| {
+            let taken = public.iter().chain(planned.iter().flatten()).any(|other| other.overlaps(*range));
+            vpc.contains(*range) && !taken
+        });
+        planned.push(existing.or(usual));
+    }
+    for index in 0..planned.len() {
+        if planned[index].is_none() {
+            let taken: Vec<Range> = public.iter().chain(planned.iter().flatten()).copied().collect();
+            let free = vpc.first_free(public[index].prefix, &taken).ok_or_else(|| {
+                format!(
+                    "spec.networking.vpcCidr {vpc} has no room for a private subnet the size of \
+                     subnetCidrs[{index}] {}; use a larger VPC or smaller subnets",
+                    public[index]
+                )
+            })?;
+            planned[index] = Some(free);
+        }
+    }
+    Ok(planned.into_iter().flatten().collect())
+}
+
+/// Ranges that AWS will refuse, which the user has to put right.
+fn overlaps(vpc: Range, public: &[Range], private: &[Range]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, range) in public.iter().enumerate() {
+        let field = format!("spec.networking.subnetCidrs[{index}] {range}");
+        if !vpc.contains(*range) {
+            warnings.push(format!("{field} is outside vpcCidr {vpc}"));
+        }
+        let earlier = public[..index].iter().map(|other| ("subnetCidrs", other));
+        let existing = private.iter().map(|other| ("a private subnet", other));
+        if let Some((what, other)) = earlier.chain(existing).find(|(_, other)| other.overlaps(*range)) {
+            warnings.push(format!("{field} overlaps {what} {other}; use a range that is free"));
+        }
+    }
+    warnings
+}
+
+/// A range of IPv4 addresses (CIDR); the address may have bits below the prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    address: u32,
+    prefix: u32,
+}
+
+impl Range {
+    fn parse(field: &str, text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/');
+        let parsed = parts.and_then(|(address, prefix)| {
+            let address = address.parse::<Ipv4Addr>().ok()?.to_bits();
+            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= 32)?;
+            Some(Self { address, prefix })
+        });
+        parsed.ok_or_else(|| format!("{field}: {text:?} is not an IPv4 range such as 10.0.0.0/20"))
+    }
+
+    fn first(self) -> u64 {
+        u64::from(self.address) & !(self.size() - 1)
+    }
+
+    fn size(self) -> u64 {
+        1 << (32 - self.prefix)
+    }
+
+    fn end(self) -> u64 {
+        self.first() + self.size()
+    }
+
+    fn contains(self, other: Self) -> bool {
+        self.first() <= other.first() && other.end() <= self.end()
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.first() < other.end() && other.first() < self.end()
+    }
+
+    fn raised(self, by: u32) -> Option<Self> {
+        Some(Self { address: self.address.checked_add(by)?, prefix: self.prefix })
+    }
+
+    /// The lowest free range of `prefix` inside this one.
+    fn first_free(self, prefix: u32, taken: &[Self]) -> Option<Self> {
+        let mut start = self.first();
+        loop {
+            let candidate = Self { address: u32::try_from(start).ok()?, prefix };
+            if !self.contains(candidate) {
+                return None;
+            }
+            // The next candidate starts behind what is in the way, so a handful of steps suffice.
+            match taken.iter().filter(|other| other.overlaps(candidate)).map(|other| other.end()).max() {
+                None => return Some(candidate),
+                Some(end) => start = end.next_multiple_of(candidate.size()),
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from_bits(self.address), self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(vpc: &str, subnets: &[&str]) -> Result<Vec<String>, String> {
+        let networking = Networking {
+            vpc_cidr: Some(vpc.to_owned()),
+            subnet_cidrs: subnets.iter().map(|cidr| (*cidr).to_owned()).collect(),
+        };
+        let spec = EKSClusterSpec { networking: Some(networking), ..EKSClusterSpec::default() };
+        let subnets = Subnets::plan(&spec, &Observed::default())?;
+        Ok(subnets.zones.into_iter().map(|zone| zone.private).collect())
+    }
+
+    #[test]
+    fn private_ranges_never_overlap() {
+        let cases: [(&str, &str, &[&str], &[&str]); 5] = [
+            (
+                "the defaults",
+                "10.0.0.0/16",
+                &["10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20"],
+                &["10.0.48.0/20", "10.0.64.0/20", "10.0.80.0/20"],
+            ),
+            (
+                "the fourth public range is where the first private one would be",
+                "10.0.0.0/16",
+                &["10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20", "10.0.48.0/20"],
+                &["10.0.112.0/20", "10.0.64.0/20", "10.0.80.0/20", "10.0.96.0/20"],
+            ),
+            (
+                "the third octet would exceed 255",
+                "10.0.0.0/16",
+                &["10.0.224.0/20", "10.0.240.0/20"],
+                &["10.0.0.0/20", "10.0.16.0/20"],
+            ),
+            (
+                "the private range would be outside the VPC",
+                "10.0.0.0/18",
+                &["10.0.0.0/20", "10.0.16.0/20"],
+                &["10.0.48.0/20", "10.0.32.0/20"],
+            ),
+            (
+                "ranges larger than the offset",
+                "10.0.0.0/16",
+                &["10.0.0.0/18", "10.0.64.0/18"],
+                &["10.0.128.0/18", "10.0.192.0/18"],
+            ),
+        ];
+        for (reason, vpc, subnets, expected) in cases {
+            assert_eq!(plan(vpc, subnets).as_deref(), Ok(&expected.map_to_strings()[..]), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_full_vpc_is_reported_with_its_range() {
+        let error = plan("10.0.0.0/19", &["10.0.0.0/20", "10.0.16.0/20"]).expect_err("no room");
+        assert!(error.contains("10.0.0.0/19") && error.contains("10.0.0.0/20"), "{error}");
+    }
+
+    #[test]
+    fn a_malformed_range_is_reported_with_its_field() {
+        for text in ["not-a-cidr/20", "10.0.x.0/20", "10.0.0.0", "10.0.0.0/33", "10.0.0/20", ""] {
+            let error = plan("10.0.0.0/16", &["10.0.0.0/20", text]).expect_err(text);
+            assert!(error.contains("subnetCidrs[1]") && error.contains(text), "{error}");
+        }
+    }
+
+    trait MapToStrings {
+        fn map_to_strings(&self) -> Vec<String>;
+    }
+
+    impl MapToStrings for &[&str] {
+        fn map_to_strings(&self) -> Vec<String> {
+            self.iter().map(|text| (*text).to_owned()).collect()
+        }
+    }
+}

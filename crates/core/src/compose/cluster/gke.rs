@@ -1,0 +1,271 @@
+//! Clusters on Google Kubernetes Engine (spec clusters §4).
+
+use modelplane_api::common::{ClusterSecret, PoolRole, SecretType};
+use modelplane_api::gke_cluster::{GKECluster, GKEClusterSpec, Gpu, Networking, NodePool};
+use modelplane_api::inference_class::{GkeProvisioning, Provisioning};
+use modelplane_api::inference_cluster::{ClusterSource, GkeSource, SourceKind};
+use modelplane_api::kind::{KindInfo, Object};
+use modelplane_api::names::SYSTEM_POOL;
+
+use super::provider::{Cloud, DEFAULT_DISK_SIZE_GB, PoolRequest, Sizing, complete};
+use super::{Composer, Fields, Managed, ManagedKind, Selector, StorageClass, Tool, fields, node_pool};
+use crate::contract::{ComposeError, Desired, Observed, Ready, Required, Severity};
+
+/// Google Kubernetes Engine.
+#[derive(Debug)]
+pub struct Gke;
+
+const NETWORK: ManagedKind = ManagedKind::new("compute.gcp.m.upbound.io/v1beta1", "Network");
+const SUBNETWORK: ManagedKind = ManagedKind::new("compute.gcp.m.upbound.io/v1beta1", "Subnetwork");
+const CLUSTER: ManagedKind = ManagedKind::new("container.gcp.m.upbound.io/v1beta1", "Cluster");
+const NODE_POOL: ManagedKind = ManagedKind::new("container.gcp.m.upbound.io/v1beta1", "NodePool");
+const PROJECT_SERVICE: ManagedKind =
+    ManagedKind::new("cloudplatform.gcp.m.upbound.io/v1beta1", "ProjectService");
+const SERVICE_ACCOUNT: ManagedKind =
+    ManagedKind::new("cloudplatform.gcp.m.upbound.io/v1beta1", "ServiceAccount");
+const SERVICE_ACCOUNT_KEY: ManagedKind =
+    ManagedKind::new("cloudplatform.gcp.m.upbound.io/v1beta1", "ServiceAccountKey");
+const PROJECT_IAM_MEMBER: ManagedKind =
+    ManagedKind::new("cloudplatform.gcp.m.upbound.io/v1beta1", "ProjectIAMMember");
+
+const PROVIDER_CONFIG_REQUIREMENT: &str = "gcp-provider-config";
+const PROVIDER_CONFIG_API_VERSION: &str = "gcp.m.upbound.io/v1beta1";
+/// What the workload identity pool of a project is called after it.
+const WORKLOAD_POOL_SUFFIX: &str = ".svc.id.goog";
+const STORAGE_CLASS: &str = "modelplane-rwx";
+const STORAGE_CLASS_KEY: &str = "storage-class-rwx";
+/// Node label by which NVIDIA's DRA driver finds GKE's nodes with accelerators.
+const DRA_DRIVER_LABEL: &str = "cloud.google.com/gke-nvidia-gpu-dra-driver";
+const SERVICE_ACCOUNT_SECRET_KEY: &str = "private_key";
+
+impl Cloud for Gke {
+    type Source = GkeSource;
+    type Recipe = GkeProvisioning;
+    type Pool = NodePool;
+    type Spec = GKEClusterSpec;
+
+    const SOURCE: SourceKind = SourceKind::Gke;
+    const BLOCK: &'static str = "gke";
+    const CLUSTER: &'static KindInfo = GKECluster::INFO;
+    const IDENTITY: Option<SecretType> = Some(SecretType::GoogleApplicationCredentials);
+    const NVIDIA_DRIVER_ROOT: Option<&'static str> = Some("/home/kubernetes/bin/nvidia");
+    const SIZING: Sizing = Sizing::Bounds;
+    const NEEDS_ZONES: bool = true;
+
+    fn source(cluster: &ClusterSource) -> Option<&GkeSource> {
+        cluster.gke.as_ref()
+    }
+
+    fn recipe(provisioning: &Provisioning) -> Option<&GkeProvisioning> {
+        provisioning.gke.as_ref()
+    }
+
+    fn pool(request: &PoolRequest<'_, GkeProvisioning>) -> NodePool {
+        let recipe = request.recipe;
+        NodePool {
+            name: request.pool.name.clone(),
+            role: PoolRole::Gpu,
+            machine_type: recipe.machine_type.clone(),
+            disk_size_gb: Some(recipe.disk_size_gb.unwrap_or(DEFAULT_DISK_SIZE_GB)),
+            node_count: Some(request.size.nodes),
+            min_node_count: request.size.min,
+            max_node_count: request.size.max,
+            zones: request.pool.zones.clone(),
+            gpu: Some(Gpu {
+                accelerator_type: recipe.accelerator.type_.clone(),
+                accelerator_count: Some(recipe.accelerator.count),
+            }),
+        }
+    }
+
+    fn spec(source: &GkeSource, node_pools: Vec<NodePool>) -> GKEClusterSpec {
+        let mut spec = GKEClusterSpec {
+            region: source.region.clone(),
+            kubernetes_version: source.kubernetes_version.clone(),
+            credentials: complete(source.credentials.as_ref()),
+            node_pools,
+            ..GKEClusterSpec::default()
+        };
+        spec.kubernetes_version = Some(spec.kubernetes_version().to_owned());
+        spec
+    }
+
+    fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError> {
+        compose(observed)
+    }
+}
+
+/// Composes a `GKECluster`.
+fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError> {
+    let GKECluster { spec, .. } = observed.decode_composite()?;
+    let mut cluster = Composer::new(observed, spec.credentials.as_ref())?;
+    let project = match project(&mut cluster) {
+        Ok(project) => project,
+        Err((severity, message)) => return Ok(cluster.wait(severity, message)),
+    };
+    network(&mut cluster, &spec);
+    control_plane(&mut cluster, &spec, &project);
+    node_pools(&mut cluster, &spec);
+    identity(&mut cluster);
+    storage(&mut cluster);
+    let secrets = [cluster.kubeconfig_secret(), service_account_secret(&cluster)];
+    cluster.publish(&secrets, Some(STORAGE_CLASS));
+    Ok(cluster.desired)
+}
+
+/// The project the cluster is in: what the provider config says, else what the cluster was made with.
+fn project(cluster: &mut Composer<'_, '_>) -> Result<String, (Severity, String)> {
+    let config = cluster.require_provider_config(PROVIDER_CONFIG_REQUIREMENT, PROVIDER_CONFIG_API_VERSION);
+    let name = cluster.credentials();
+    let problem = match config {
+        Required::Present(items) => {
+            if let Some(project) = items[0].document.text_at(&["spec", "projectID"]) {
+                return Ok(project.to_owned());
+            }
+            (Severity::Warning, format!("{name} has no spec.projectID; set it to the Google Cloud project"))
+        }
+        Required::NotFetched | Required::Absent => (Severity::Normal, format!("{name} does not exist")),
+    };
+    let Some(project) = observed_project(cluster.observed) else {
+        let (severity, problem) = problem;
+        return Err((severity, format!("{problem}; the cluster is composed once the project is known")));
+    };
+    cluster.desired.event(problem.0, format!("{}; keeping project {project}", problem.1));
+    Ok(project.to_owned())
+}
+
+fn observed_project<'a>(observed: &Observed<'a>) -> Option<&'a str> {
+    let path = ["spec", "forProvider", "workloadIdentityConfig", "workloadPool"];
+    let pool = observed.resources.get("cluster")?.document.text_at(&path)?;
+    pool.strip_suffix(WORKLOAD_POOL_SUFFIX).filter(|project| !project.is_empty())
+}
+
+fn network(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec) {
+    let fallback = Networking::default();
+    let networking = spec.networking.as_ref().unwrap_or(&fallback);
+    let ranges = [("pods", networking.pod_cidr()), ("services", networking.service_cidr())]
+        .map(|(name, cidr)| fields! {"rangeName": name, "ipCidrRange": cidr});
+    let subnet = fields! {
+        "region": spec.region.as_str(),
+        "networkSelector": Selector::sibling(),
+        "ipCidrRange": networking.node_cidr(),
+        "secondaryIpRange": ranges,
+    };
+    let filestore = fields! {"service": "file.googleapis.com", "disableOnDestroy": false};
+    cluster.managed("network", Managed::new(NETWORK, fields! {"autoCreateSubnetworks": false}));
+    cluster.managed("subnet", Managed::new(SUBNETWORK, subnet));
+    cluster.managed("projectservice-filestore", Managed::new(PROJECT_SERVICE, filestore));
+}
+
+fn control_plane(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec, project: &str) {
+    let for_provider = fields! {
+        "location": spec.region.as_str(),
+        "deletionProtection": false,
+        "removeDefaultNodePool": true,
+        "initialNodeCount": 1,
+        "minMasterVersion": spec.kubernetes_version(),
+        "networkSelector": Selector::sibling(),
+        "subnetworkSelector": Selector::sibling(),
+        "ipAllocationPolicy": fields! {
+            "clusterSecondaryRangeName": "pods",
+            "servicesSecondaryRangeName": "services",
+        },
+        "releaseChannel": fields! {"channel": "REGULAR"},
+        "workloadIdentityConfig": fields! {"workloadPool": format!("{project}{WORKLOAD_POOL_SUFFIX}")},
+        "addonsConfig": fields! {"gcpFilestoreCsiDriverConfig": fields! {"enabled": true}},
+    };
+    let secret = cluster.kubeconfig.clone();
+    cluster.managed("cluster", Managed::new(CLUSTER, for_provider).writing_secret(&secret));
+}
+
+fn node_pools(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec) {
+    let system = fields! {
+        "machineType": "e2-standard-4",
+        "labels": node_pool::labels(SYSTEM_POOL, None).into_iter().collect::<Fields<'_>>(),
+    };
+    let fields = node_pool(&spec.region, 1, (1, 2), system);
+    cluster.managed("nodepool-system", Managed::new(NODE_POOL, fields));
+    for pool in &spec.node_pools {
+        let size = (pool.min_node_count(), pool.max_node_count());
+        let mut fields = node_pool(&spec.region, pool.node_count(), size, node_config(pool));
+        if !pool.zones.is_empty() {
+            let zones: Vec<&str> = pool.zones.iter().map(String::as_str).collect();
+            fields = fields.with("nodeLocations", zones);
+        }
+        cluster.managed(format!("nodepool-{}", pool.name), Managed::new(NODE_POOL, fields));
+    }
+}
+
+fn node_pool<'p>(region: &'p str, nodes: i64, (min, max): (i64, i64), config: Fields<'p>) -> Fields<'p> {
+    let common = fields! {
+        "imageType": "COS_CONTAINERD",
+        "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+    };
+    fields! {
+        "location": region,
+        "clusterSelector": Selector::sibling(),
+        "initialNodeCount": nodes,
+        "autoscaling": fields! {"minNodeCount": min, "maxNodeCount": max},
+        "nodeConfig": config.and(common),
+    }
+}
+
+/// GKE adds the taint of nodes with accelerators itself.
+fn node_config(pool: &NodePool) -> Fields<'_> {
+    let gpu = node_pool::accelerators(pool.role, pool.gpu.as_ref());
+    let labels = node_pool::labels(&pool.name, gpu.map(|gpu| gpu.accelerator_type.as_str()));
+    let mut labels: Fields<'_> = labels.into_iter().collect();
+    let config = fields! {"machineType": pool.machine_type.as_str(), "diskSizeGb": pool.disk_size_gb()};
+    let Some(gpu) = gpu else { return config.with("labels", labels) };
+    labels = labels.with(DRA_DRIVER_LABEL, "true");
+    let accelerator = fields! {
+        "type": gpu.accelerator_type.as_str(),
+        "count": gpu.accelerator_count(),
+        "gpuDriverInstallationConfig": fields! {"gpuDriverVersion": "DEFAULT"},
+    };
+    config.with("labels", labels).with("guestAccelerator", [accelerator])
+}
+
+/// The service account by which the control plane works on the cluster, and the provider configs with it.
+fn identity(cluster: &mut Composer<'_, '_>) {
+    let account = fields! {"displayName": format!("Crossplane GKECluster {}", cluster.name)};
+    cluster.managed("service-account", Managed::new(SERVICE_ACCOUNT, account));
+
+    let secret = service_account_secret(cluster);
+    let key = Managed::new(SERVICE_ACCOUNT_KEY, fields! {"serviceAccountIdSelector": Selector::sibling()});
+    cluster.managed("service-account-key", key.writing_secret(&secret.name));
+
+    let account = cluster.observed.resources.get("service-account");
+    match account.and_then(|account| account.document.text_at(&["status", "atProvider", "email"])) {
+        None => cluster.hold("iam-binding", Ready::Unspecified),
+        Some(email) => {
+            let member = format!("serviceAccount:{email}");
+            let binding = fields! {"role": "roles/container.admin", "member": member};
+            cluster.managed("iam-binding", Managed::new(PROJECT_IAM_MEMBER, binding));
+        }
+    }
+    for tool in [Tool::Kubernetes, Tool::Helm] {
+        cluster.provider_config(tool, Some(&secret));
+    }
+}
+
+fn service_account_secret(cluster: &Composer<'_, '_>) -> ClusterSecret {
+    ClusterSecret {
+        type_: SecretType::GoogleApplicationCredentials,
+        name: cluster.child("sa-key"),
+        key: SERVICE_ACCOUNT_SECRET_KEY.to_owned(),
+        namespace: None,
+    }
+}
+
+fn storage(cluster: &mut Composer<'_, '_>) {
+    let Some(network) = cluster.external_name("network") else {
+        return cluster.hold(STORAGE_CLASS_KEY, Ready::True);
+    };
+    let class = StorageClass {
+        allow_volume_expansion: Some(true),
+        ..StorageClass::new(STORAGE_CLASS, "filestore.csi.storage.gke.io")
+    };
+    let class = class.with_parameters([("tier", "enterprise"), ("network", network)]);
+    cluster.storage_class(STORAGE_CLASS_KEY, class);
+}
