@@ -4,6 +4,7 @@
 //! function, the embedded engine and the `render` command all hand over the same [`contract::Observed`]
 //! and get the same [`contract::Desired`] back. Fleet policy exists only in this crate.
 
+pub mod catalog;
 pub mod compose;
 pub mod contract;
 pub mod crds;
