@@ -14,7 +14,7 @@ pub fn apply_defaults(document: &mut Value) {
 }
 
 /// Fills in the defaults of a schema, parents before children. A `null` for a field that has a default is
-/// replaced, one for any other field is left for validation to judge (structural schemas, KEP-1693).
+/// replaced; one for any other field stays, and counts as absent everywhere in this crate.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

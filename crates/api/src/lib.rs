@@ -13,6 +13,7 @@
 pub mod common;
 pub mod conditions;
 pub mod defaults;
+mod device;
 mod either;
 pub mod field_path;
 pub mod kind;
@@ -20,6 +21,7 @@ pub mod names;
 pub mod normalize;
 pub mod schema;
 pub mod template;
+pub mod validate;
 pub mod wire;
 pub mod xrd;
 
@@ -41,3 +43,4 @@ pub mod serving_stack;
 pub mod vultr_cluster;
 
 pub use defaults::apply_defaults;
+pub use validate::{Problem, validate};

@@ -5,6 +5,7 @@
 //! cannot say is set on the types with `#[schemars(extend(…))]`: defaults, list types and the CEL rules of
 //! [`rules`].
 
+mod crossplane;
 pub(crate) mod older_shape;
 pub mod rules;
 
@@ -21,6 +22,7 @@ struct Schemas {
     strict: Value,
     normalized: Value,
     published: Value,
+    installed: Value,
 }
 
 /// One entry for each kind of [`ALL`], filled in when it is first asked for.
@@ -36,10 +38,15 @@ pub fn published(info: &KindInfo) -> &'static Value {
     &schemas(info).published
 }
 
-/// The schema that a normalized object is checked against: the newer shape, and the one older field that
-/// [`crate::normalize`] keeps.
+/// The schema that a normalized object is checked against: the newer shape, the one older field that
+/// [`crate::normalize`] keeps, and the fields that Crossplane adds.
 pub fn normalized(info: &KindInfo) -> &'static Value {
     &schemas(info).normalized
+}
+
+/// The published schema with the fields that Crossplane adds: what an API server serves.
+pub fn installed(info: &KindInfo) -> &'static Value {
+    &schemas(info).installed
 }
 
 /// The schemas of a kind.
@@ -52,9 +59,12 @@ fn schemas(info: &KindInfo) -> &'static Schemas {
         let strict = (info.schema)();
         let mut normalized = strict.clone();
         older_shape::accept_project(info, &mut normalized);
+        crossplane::add(info, &mut normalized);
         let mut published = strict.clone();
         older_shape::accept(info, &mut published);
-        Schemas { strict, normalized, published }
+        let mut installed = published.clone();
+        crossplane::add(info, &mut installed);
+        Schemas { strict, normalized, published, installed }
     })
 }
 

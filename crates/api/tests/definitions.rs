@@ -1,19 +1,10 @@
 //! The definitions derived from the types are those that are published.
 
-use std::path::PathBuf;
+mod support;
 
 use modelplane_api::{kind, schema, xrd};
-use serde_json::Value;
-
-/// A folder of recorded inputs beside the workspace; absent outside our own checkouts.
-fn shared(path: &str) -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
-    if !folder.exists() {
-        eprintln!("SKIPPED: {} is absent", folder.display());
-        return None;
-    }
-    Some(folder)
-}
+use serde_json::{Value, json};
+use support::shared;
 
 /// Removes what is ours to word: descriptions of schema nodes and messages of rules.
 fn without_words(schema: &mut Value) {
@@ -107,4 +98,152 @@ fn definitions_equal_the_published_ones_but_for_the_older_shape() {
         differences(info.plural, &actual, &expected, &mut found);
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Everything in which the published definitions differ from the newer shape, as paths below the schema.
+const OLDER_SHAPE: [(&str, &[&str]); 4] = [
+    (
+        "ModelDeployment",
+        &[
+            "/properties/spec/properties/clusterSelector",
+            "/properties/spec/properties/engines",
+            "/properties/spec/properties/modelCacheRef",
+            "/properties/spec/properties/serving",
+            "/properties/spec/required",
+            "/properties/spec/x-kubernetes-validations",
+        ],
+    ),
+    (
+        "InferenceCluster",
+        &[
+            "/properties/spec/anyOf",
+            "/properties/spec/properties/cluster/properties/gke/properties/project",
+            "/properties/spec/properties/nodePools/items/properties/fabric/anyOf",
+            "/properties/spec/properties/nodePools/items/properties/fabric/pattern",
+            "/properties/spec/properties/nodePools/items/properties/fabric/type",
+            "/properties/spec/properties/nodePools/items/properties/fabric/x-kubernetes-preserve-unknown-fields",
+            "/properties/spec/properties/nodePools/items/properties/fabric/x-kubernetes-validations",
+            "/properties/spec/x-kubernetes-validations",
+        ],
+    ),
+    (
+        "GKECluster",
+        &[
+            "/properties/spec/properties/project",
+            "/properties/status/properties/secrets/items/properties/type/enum",
+        ],
+    ),
+    ("ServingStack", &["/properties/spec/properties/secrets/items/properties/type/enum"]),
+];
+
+#[test]
+fn the_older_shape_is_the_only_addition() {
+    for info in kind::ALL {
+        let (mut strict, mut published) = (schema::strict(info).clone(), schema::published(info).clone());
+        without_words(&mut strict);
+        without_words(&mut published);
+        let mut found = Vec::new();
+        differences("", &published, &strict, &mut found);
+        let found: Vec<&str> = found.iter().filter_map(|line| line.split(": ").next()).collect();
+        let listed =
+            OLDER_SHAPE.iter().find(|(kind, _)| *kind == info.kind).map_or(&[][..], |(_, paths)| paths);
+        assert_eq!(found, listed, "{}", info.kind);
+    }
+}
+
+#[test]
+fn every_field_is_described_and_every_rule_has_a_message() {
+    fn walk(node: &Value, path: &str, missing: &mut Vec<String>) {
+        for rule in node["x-kubernetes-validations"].as_array().into_iter().flatten() {
+            if rule["message"].as_str().is_none_or(str::is_empty) {
+                missing.push(format!("{path}: message of {}", rule["rule"]));
+            }
+        }
+        for (name, child) in node["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            if child["description"].as_str().is_none_or(|text| text.len() < 4) {
+                missing.push(path.clone());
+            }
+            walk(child, &path, missing);
+        }
+        for key in ["items", "additionalProperties"] {
+            if node[key].is_object() {
+                walk(&node[key], path, missing);
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    for info in kind::ALL {
+        walk(schema::published(info), info.kind, &mut missing);
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn schemas_are_structural() {
+    fn walk(node: &Value, path: &str) {
+        let fields = node.as_object().unwrap_or_else(|| panic!("{path} is no schema"));
+        let untyped = fields.contains_key("x-kubernetes-preserve-unknown-fields");
+        assert!(untyped || node["type"].is_string(), "{path} has no single type");
+        for keyword in ["$ref", "$defs", "definitions", "oneOf", "title", "nullable"] {
+            assert!(!fields.contains_key(keyword), "{path} has {keyword}");
+        }
+        if node["type"] == "array" {
+            walk(&node["items"], &format!("{path}[]"));
+        }
+        for (name, child) in node["properties"].as_object().into_iter().flatten() {
+            walk(child, &format!("{path}.{name}"));
+        }
+        if node["additionalProperties"].is_object() {
+            walk(&node["additionalProperties"], &format!("{path}{{}}"));
+        }
+    }
+    for info in kind::ALL {
+        walk(schema::installed(info), info.kind);
+    }
+}
+
+#[test]
+fn compositions_call_the_functions_in_order() {
+    let info = kind::find("infrastructure.modelplane.ai/v1alpha1", "ServingStack").unwrap();
+    let expected = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "Composition",
+        "metadata": { "name": "servingstacks.infrastructure.modelplane.ai" },
+        "spec": {
+            "compositeTypeRef": {
+                "apiVersion": "infrastructure.modelplane.ai/v1alpha1",
+                "kind": "ServingStack",
+            },
+            "mode": "Pipeline",
+            "pipeline": [
+                {
+                    "step": "compose-serving-stack",
+                    "functionRef": { "name": "modelplane-modelplanecompose-serving-stack" },
+                },
+                { "step": "compose-usages", "functionRef": { "name": "modelplane-modelplanecompose-usages" } },
+            ],
+        },
+    });
+    assert_eq!(xrd::composition(info), expected);
+}
+
+#[test]
+fn a_plain_definition_has_what_crossplane_adds() {
+    let info = kind::find("modelplane.ai/v1alpha1", "ModelDeployment").unwrap();
+    let crd = xrd::crd(info);
+    let version = &crd["spec"]["versions"][0];
+    assert_eq!(version["subresources"]["scale"]["statusReplicasPath"], ".status.replicas.total");
+    assert_eq!(version["subresources"]["status"], json!({}));
+    assert_eq!(crd["spec"]["names"]["singular"], "modeldeployment");
+    let schema = &version["schema"]["openAPIV3Schema"]["properties"];
+    assert_eq!(schema["metadata"]["properties"]["name"]["maxLength"], 63);
+    let references = &schema["spec"]["properties"]["crossplane"]["properties"]["resourceRefs"]["items"];
+    assert!(references["properties"]["namespace"].is_null(), "only cluster-scoped composites have it");
+    assert_eq!(schema["status"]["properties"]["conditions"]["x-kubernetes-list-map-keys"], json!(["type"]));
+    assert_eq!(schema["status"]["properties"]["replicas"]["type"], "object", "its own status stays");
+    let cluster = xrd::crd(kind::find("modelplane.ai/v1alpha1", "InferenceCluster").unwrap());
+    let schema = &cluster["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    let references = &schema["spec"]["properties"]["crossplane"]["properties"]["resourceRefs"]["items"];
+    assert_eq!(references["properties"]["namespace"]["type"], "string");
 }

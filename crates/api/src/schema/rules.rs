@@ -4,6 +4,9 @@
 //! are data here: an API server or `modelplane-cel` evaluates them.
 
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::field_path;
 
 /// A CEL rule on a schema node (`x-kubernetes-validations`). `self` is the value of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -225,3 +228,52 @@ pub(crate) const ZONED_POOL: &[Rule] =
 /// A node pool that is autoscaled when a maximum is given.
 pub(crate) const AUTOSCALED_POOL: &[Rule] =
     &[GPU_POOL, rule("!has(self.minNodeCount) || has(self.maxNodeCount)", "minNodeCount needs maxNodeCount")];
+
+/// A rule and the value in a document that it is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleSite<'a> {
+    /// Path of the value, e.g. `spec.nodePools[0].fabric`.
+    pub path: String,
+    /// The value: `self` of the expression.
+    pub value: &'a Value,
+    /// The schema of the value, from which the expression's types follow.
+    pub schema: &'static Value,
+    /// The expression.
+    pub rule: &'static str,
+    /// What is wrong when it is not true.
+    pub message: &'static str,
+}
+
+/// Lists the rules at this node and below it that apply to the value. Recursion follows the schema.
+pub(crate) fn collect_sites<'a>(
+    schema: &'static Value,
+    value: &'a Value,
+    path: &str,
+    sites: &mut Vec<RuleSite<'a>>,
+) {
+    for entry in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+        let rule = entry["rule"].as_str().unwrap_or_default();
+        let message = entry["message"].as_str().unwrap_or_default();
+        sites.push(RuleSite { path: path.to_owned(), value, schema, rule, message });
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let child = match schema["properties"].get(name) {
+                    Some(child) => child,
+                    None if schema["additionalProperties"].is_object() => &schema["additionalProperties"],
+                    None => continue,
+                };
+                if !field.is_null() {
+                    collect_sites(child, field, &field_path::field(path, name), sites);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (position, item) in items.iter().enumerate() {
+                collect_sites(&schema["items"], item, &field_path::index(path, position), sites);
+            }
+        }
+        _ => {}
+    }
+}
