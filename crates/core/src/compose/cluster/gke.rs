@@ -262,10 +262,8 @@ fn storage(cluster: &mut Composer<'_, '_>) {
     let Some(network) = cluster.external_name("network") else {
         return cluster.hold(STORAGE_CLASS_KEY, Ready::True);
     };
-    let class = StorageClass {
-        allow_volume_expansion: Some(true),
-        ..StorageClass::new(STORAGE_CLASS, "filestore.csi.storage.gke.io")
-    };
-    let class = class.with_parameters([("tier", "enterprise"), ("network", network)]);
+    let mut class = StorageClass::new(STORAGE_CLASS, "filestore.csi.storage.gke.io")
+        .with_parameters([("tier", "enterprise"), ("network", network)]);
+    class.allow_volume_expansion = Some(true);
     cluster.storage_class(STORAGE_CLASS_KEY, class);
 }
