@@ -1,11 +1,9 @@
 //! Published manifests of both shapes decode, survive a round trip and have no problems.
 
-mod support;
-
+use crate::support::{documents, round_trip, shared};
 use modelplane_api::normalize::{convert, needs_normalizing, normalize};
 use modelplane_api::{kind, schema, validate};
 use serde_json::Value;
-use support::{documents, round_trip, shared};
 
 #[test]
 fn every_example_survives_a_round_trip() {

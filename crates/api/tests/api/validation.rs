@@ -1,7 +1,6 @@
 //! Problems name the field, the value and the remedy; decoding and defaults follow the wire.
 
-mod support;
-
+use crate::support::yaml;
 use modelplane_api::common::{Taint, TaintEffect, Toleration, TolerationOperator};
 use modelplane_api::kind::{self, UnknownKind};
 use modelplane_api::model_deployment::ModelDeployment;
@@ -9,7 +8,6 @@ use modelplane_api::validate::{PATTERNS, prepare};
 use modelplane_api::{apply_defaults, validate};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::yaml;
 
 const DEPLOYMENT: &str = "
 apiVersion: modelplane.ai/v1alpha1
@@ -317,6 +315,6 @@ proptest! {
         let _ = prepare(&document).map(|prepared| prepared.rule_sites().len());
         apply_defaults(&mut document);
         let _ = modelplane_api::normalize::convert(&mut document);
-        let _ = support::round_trip(&document);
+        let _ = crate::support::round_trip(&document);
     }
 }

@@ -1,10 +1,8 @@
 //! The definitions derived from the types are those that are published.
 
-mod support;
-
+use crate::support::shared;
 use modelplane_api::{kind, schema, xrd};
 use serde_json::{Value, json};
-use support::shared;
 
 /// Removes what is ours to word: descriptions of schema nodes and messages of rules.
 fn without_words(schema: &mut Value) {
@@ -70,13 +68,13 @@ const ADDED_CLOUD: [(&str, &str, &str); 2] = [
 fn without_added_cloud(kind: &str, schema: &mut Value) {
     for (_, pointer, discriminator) in ADDED_CLOUD.iter().filter(|(added, ..)| *added == kind) {
         let node = schema.pointer_mut(pointer).expect("the block exists");
-        node["properties"].as_object_mut().unwrap().remove("doks").expect("the cloud's block");
-        let values = node["properties"][discriminator]["enum"].as_array_mut().unwrap();
+        node["properties"].as_object_mut().expect("fields").remove("doks").expect("the cloud's block");
+        let values = node["properties"][discriminator]["enum"].as_array_mut().expect("an enum");
         let before = values.len();
         values.retain(|value| value != "DOKS");
         assert_eq!(values.len(), before - 1);
         let rule = format!("self.{discriminator} != 'DOKS' || has(self.doks)");
-        let rules = node["x-kubernetes-validations"].as_array_mut().unwrap();
+        let rules = node["x-kubernetes-validations"].as_array_mut().expect("rules");
         let before = rules.len();
         rules.retain(|entry| entry["rule"] != rule.as_str());
         assert_eq!(rules.len(), before - 1);

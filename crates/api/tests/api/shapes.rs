@@ -1,7 +1,6 @@
 //! Both published shapes of the API mean the same.
 
-mod support;
-
+use crate::support::yaml;
 use modelplane_api::common::SecretType;
 use modelplane_api::gke_cluster::GKECluster;
 use modelplane_api::inference_cluster::{FabricType, InferenceCluster};
@@ -12,7 +11,6 @@ use modelplane_api::normalize::{
 use modelplane_api::serving_stack::ServingStack;
 use modelplane_api::validate;
 use serde_json::{Value, json};
-use support::yaml;
 
 const OLDER_DEPLOYMENT: &str = "
 apiVersion: modelplane.ai/v1alpha1

@@ -1,11 +1,11 @@
 //! Helpers of the tests: recorded inputs and documents of every kind.
-#![allow(dead_code, reason = "each test binary uses some of the helpers")]
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 /// A folder of recorded inputs beside the workspace; absent outside our own checkouts.
+#[expect(clippy::print_stderr, reason = "a skipped test must not be silent")]
 pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
     if !folder.exists() {
@@ -19,14 +19,14 @@ pub(crate) fn shared(path: &str) -> Option<PathBuf> {
 pub(crate) fn documents(folder: &Path) -> Vec<(PathBuf, Value)> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
             found.extend(documents(&path));
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let parsed: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+            let text = std::fs::read_to_string(&path).expect("a readable file");
+            let parsed: Vec<Value> = serde_saphyr::from_multiple(&text).expect("valid YAML");
             found.extend(parsed.into_iter().map(|document| (path.clone(), document)));
         }
     }
@@ -35,7 +35,7 @@ pub(crate) fn documents(folder: &Path) -> Vec<(PathBuf, Value)> {
 
 /// Reads one YAML document.
 pub(crate) fn yaml(text: &str) -> Value {
-    serde_saphyr::from_str(text).unwrap()
+    serde_saphyr::from_str(text).expect("valid YAML")
 }
 
 /// Decodes a document as its kind and writes it again; `None` for kinds that are not ours.
