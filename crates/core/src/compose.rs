@@ -5,6 +5,7 @@ pub mod gateway_api;
 pub mod inference_gateway;
 pub mod llm_inference;
 pub mod model_cache;
+pub mod model_deployment;
 pub mod model_endpoint;
 pub mod model_replica;
 pub mod model_service;
@@ -50,6 +51,7 @@ const COMPOSITIONS: &[(&str, &str, Composition)] = &[
     ("infrastructure.modelplane.ai", "ServingStack", serving_stack::compose),
     ("modelplane.ai", "InferenceGateway", inference_gateway::compose),
     ("modelplane.ai", "ModelCache", model_cache::compose),
+    ("modelplane.ai", "ModelDeployment", model_deployment::compose),
     ("modelplane.ai", "ModelEndpoint", model_endpoint::compose),
     ("modelplane.ai", "ModelReplica", model_replica::compose),
     ("modelplane.ai", "ModelService", model_service::compose),

@@ -5,9 +5,11 @@
 //! and get the same [`contract::Desired`] back. Fleet policy exists only in this crate.
 
 pub mod catalog;
+pub mod check;
 pub mod compose;
 pub mod contract;
 pub mod crds;
 pub mod document;
+pub mod schedule;
 pub mod simulate;
 pub mod versions;

@@ -172,16 +172,21 @@ impl<'r, 'a> Composer<'r, 'a> {
         self.desired.set_status(&ClusterStatus { secrets, cache });
     }
 
-    /// Waits for an input without which nothing can be composed: keeps everything there is, and keeps the
-    /// composite from looking ready with nothing composed.
+    /// Waits for an input without which nothing can be composed.
     pub fn wait(mut self, severity: Severity, message: impl Into<String>) -> Desired<'a> {
         self.desired.event(severity, message);
-        self.desired.hold_all(self.observed);
-        self.desired.ready = Ready::False;
-        if self.desired.status.is_none() {
-            self.desired.status = held_status(self.observed);
-        }
+        stand_still(&mut self.desired, self.observed);
         self.desired
+    }
+}
+
+/// Keeps everything there is, and keeps the composite from looking ready with nothing composed: the answer
+/// when nothing can be composed.
+pub fn stand_still<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>) {
+    desired.hold_all(observed);
+    desired.ready = Ready::False;
+    if desired.status.is_none() {
+        desired.status = held_status(observed);
     }
 }
 

@@ -80,11 +80,12 @@ impl Cloud for Gke {
 
     fn spec(source: &GkeSource, node_pools: Vec<NodePool>) -> GKEClusterSpec {
         let mut spec = GKEClusterSpec {
+            project: source.project.clone(),
             region: source.region.clone(),
             kubernetes_version: source.kubernetes_version.clone(),
             credentials: complete(source.credentials.as_ref()),
+            networking: None,
             node_pools,
-            ..GKEClusterSpec::default()
         };
         spec.kubernetes_version = Some(spec.kubernetes_version().to_owned());
         spec
@@ -99,23 +100,28 @@ impl Cloud for Gke {
 fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError> {
     let GKECluster { spec, .. } = observed.decode_composite()?;
     let mut cluster = Composer::new(observed, spec.credentials.as_ref())?;
-    let project = match project(&mut cluster) {
+    let project = match project(&mut cluster, &spec) {
         Ok(project) => project,
         Err((severity, message)) => return Ok(cluster.wait(severity, message)),
     };
-    network(&mut cluster, &spec);
-    control_plane(&mut cluster, &spec, &project);
-    node_pools(&mut cluster, &spec);
-    identity(&mut cluster);
-    storage(&mut cluster);
-    let secrets = [cluster.kubeconfig_secret(), service_account_secret(&cluster)];
-    cluster.publish(&secrets, Some(STORAGE_CLASS));
-    Ok(cluster.desired)
+    let mut gke = GkeComposer { cluster, spec: &spec };
+    gke.network();
+    gke.control_plane(&project);
+    gke.node_pools();
+    gke.identity();
+    gke.storage();
+    let secrets = [gke.cluster.kubeconfig_secret(), gke.service_account_secret()];
+    gke.cluster.publish(&secrets, Some(STORAGE_CLASS));
+    Ok(gke.cluster.desired)
 }
 
-/// The project the cluster is in: what the provider config says, else what the cluster was made with.
-fn project(cluster: &mut Composer<'_, '_>) -> Result<String, (Severity, String)> {
+/// The project the cluster is in: what the spec says (only in the v0.1 shape of the API), else the provider
+/// config, else what the cluster was made with.
+fn project(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec) -> Result<String, (Severity, String)> {
     let config = cluster.require_provider_config(PROVIDER_CONFIG_REQUIREMENT, PROVIDER_CONFIG_API_VERSION);
+    if let Some(project) = &spec.project {
+        return Ok(project.clone());
+    }
     let name = cluster.credentials();
     let problem = match config {
         Required::Present(items) => {
@@ -140,59 +146,119 @@ fn observed_project<'a>(observed: &Observed<'a>) -> Option<&'a str> {
     pool.strip_suffix(WORKLOAD_POOL_SUFFIX).filter(|project| !project.is_empty())
 }
 
-fn network(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec) {
-    let fallback = Networking::default();
-    let networking = spec.networking.as_ref().unwrap_or(&fallback);
-    let ranges = [("pods", networking.pod_cidr()), ("services", networking.service_cidr())]
-        .map(|(name, cidr)| fields! {"rangeName": name, "ipCidrRange": cidr});
-    let subnet = fields! {
-        "region": spec.region.as_str(),
-        "networkSelector": Selector::sibling(),
-        "ipCidrRange": networking.node_cidr(),
-        "secondaryIpRange": ranges,
-    };
-    let filestore = fields! {"service": "file.googleapis.com", "disableOnDestroy": false};
-    cluster.managed("network", Managed::new(NETWORK, fields! {"autoCreateSubnetworks": false}));
-    cluster.managed("subnet", Managed::new(SUBNETWORK, subnet));
-    cluster.managed("projectservice-filestore", Managed::new(PROJECT_SERVICE, filestore));
+/// One pass over one GKE cluster.
+struct GkeComposer<'r, 'a> {
+    cluster: Composer<'r, 'a>,
+    spec: &'r GKEClusterSpec,
 }
 
-fn control_plane(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec, project: &str) {
-    let for_provider = fields! {
-        "location": spec.region.as_str(),
-        "deletionProtection": false,
-        "removeDefaultNodePool": true,
-        "initialNodeCount": 1,
-        "minMasterVersion": spec.kubernetes_version(),
-        "networkSelector": Selector::sibling(),
-        "subnetworkSelector": Selector::sibling(),
-        "ipAllocationPolicy": fields! {
-            "clusterSecondaryRangeName": "pods",
-            "servicesSecondaryRangeName": "services",
-        },
-        "releaseChannel": fields! {"channel": "REGULAR"},
-        "workloadIdentityConfig": fields! {"workloadPool": format!("{project}{WORKLOAD_POOL_SUFFIX}")},
-        "addonsConfig": fields! {"gcpFilestoreCsiDriverConfig": fields! {"enabled": true}},
-    };
-    let secret = cluster.kubeconfig.clone();
-    cluster.managed("cluster", Managed::new(CLUSTER, for_provider).writing_secret(&secret));
-}
-
-fn node_pools(cluster: &mut Composer<'_, '_>, spec: &GKEClusterSpec) {
-    let system = fields! {
-        "machineType": "e2-standard-4",
-        "labels": node_pool::labels(SYSTEM_POOL, None).into_iter().collect::<Fields<'_>>(),
-    };
-    let fields = node_pool(&spec.region, 1, (1, 2), system);
-    cluster.managed("nodepool-system", Managed::new(NODE_POOL, fields));
-    for pool in &spec.node_pools {
-        let size = (pool.min_node_count(), pool.max_node_count());
-        let mut fields = node_pool(&spec.region, pool.node_count(), size, node_config(pool));
-        if !pool.zones.is_empty() {
-            let zones: Vec<&str> = pool.zones.iter().map(String::as_str).collect();
-            fields = fields.with("nodeLocations", zones);
+impl GkeComposer<'_, '_> {
+    /// Composes a resource in the project. The provider config settles the project unless the spec names one.
+    fn add(&mut self, key: impl Into<String>, managed: Managed<'_>) {
+        match &self.spec.project {
+            None => self.cluster.managed(key, managed),
+            Some(project) => self.cluster.managed(key, managed.with("project", project.as_str())),
         }
-        cluster.managed(format!("nodepool-{}", pool.name), Managed::new(NODE_POOL, fields));
+    }
+
+    fn network(&mut self) {
+        let fallback = Networking::default();
+        let networking = self.spec.networking.as_ref().unwrap_or(&fallback);
+        let ranges = [("pods", networking.pod_cidr()), ("services", networking.service_cidr())]
+            .map(|(name, cidr)| fields! {"rangeName": name, "ipCidrRange": cidr});
+        let subnet = fields! {
+            "region": self.spec.region.as_str(),
+            "networkSelector": Selector::sibling(),
+            "ipCidrRange": networking.node_cidr(),
+            "secondaryIpRange": ranges,
+        };
+        let filestore = fields! {"service": "file.googleapis.com", "disableOnDestroy": false};
+        self.add("network", Managed::new(NETWORK, fields! {"autoCreateSubnetworks": false}));
+        self.add("subnet", Managed::new(SUBNETWORK, subnet));
+        self.add("projectservice-filestore", Managed::new(PROJECT_SERVICE, filestore));
+    }
+
+    fn control_plane(&mut self, project: &str) {
+        let for_provider = fields! {
+            "location": self.spec.region.as_str(),
+            "deletionProtection": false,
+            "removeDefaultNodePool": true,
+            "initialNodeCount": 1,
+            "minMasterVersion": self.spec.kubernetes_version(),
+            "networkSelector": Selector::sibling(),
+            "subnetworkSelector": Selector::sibling(),
+            "ipAllocationPolicy": fields! {
+                "clusterSecondaryRangeName": "pods",
+                "servicesSecondaryRangeName": "services",
+            },
+            "releaseChannel": fields! {"channel": "REGULAR"},
+            "workloadIdentityConfig": fields! {"workloadPool": format!("{project}{WORKLOAD_POOL_SUFFIX}")},
+            "addonsConfig": fields! {"gcpFilestoreCsiDriverConfig": fields! {"enabled": true}},
+        };
+        let secret = self.cluster.kubeconfig.clone();
+        self.add("cluster", Managed::new(CLUSTER, for_provider).writing_secret(&secret));
+    }
+
+    fn node_pools(&mut self) {
+        let spec = self.spec;
+        let system = fields! {
+            "machineType": "e2-standard-4",
+            "labels": node_pool::labels(SYSTEM_POOL, None).into_iter().collect::<Fields<'_>>(),
+        };
+        let fields = node_pool(&spec.region, 1, (1, 2), system);
+        self.add("nodepool-system", Managed::new(NODE_POOL, fields));
+        for pool in &spec.node_pools {
+            let size = (pool.min_node_count(), pool.max_node_count());
+            let mut fields = node_pool(&spec.region, pool.node_count(), size, node_config(pool));
+            if !pool.zones.is_empty() {
+                let zones: Vec<&str> = pool.zones.iter().map(String::as_str).collect();
+                fields = fields.with("nodeLocations", zones);
+            }
+            self.add(format!("nodepool-{}", pool.name), Managed::new(NODE_POOL, fields));
+        }
+    }
+
+    /// The service account by which the control plane works on the cluster, and the provider configs with it.
+    fn identity(&mut self) {
+        let account = fields! {"displayName": format!("Crossplane GKECluster {}", self.cluster.name)};
+        self.add("service-account", Managed::new(SERVICE_ACCOUNT, account));
+
+        let secret = self.service_account_secret();
+        let key = fields! {"serviceAccountIdSelector": Selector::sibling()};
+        let key = Managed::new(SERVICE_ACCOUNT_KEY, key).writing_secret(&secret.name);
+        self.cluster.managed("service-account-key", key);
+
+        let account = self.cluster.observed.resources.get("service-account");
+        match account.and_then(|account| account.document.text_at(&["status", "atProvider", "email"])) {
+            None => self.cluster.hold("iam-binding", Ready::Unspecified),
+            Some(email) => {
+                let member = format!("serviceAccount:{email}");
+                let binding = fields! {"role": "roles/container.admin", "member": member};
+                self.add("iam-binding", Managed::new(PROJECT_IAM_MEMBER, binding));
+            }
+        }
+        for tool in [Tool::Kubernetes, Tool::Helm] {
+            self.cluster.provider_config(tool, Some(&secret));
+        }
+    }
+
+    fn service_account_secret(&self) -> ClusterSecret {
+        ClusterSecret {
+            type_: SecretType::GoogleApplicationCredentials,
+            name: self.cluster.child("sa-key"),
+            key: SERVICE_ACCOUNT_SECRET_KEY.to_owned(),
+            namespace: None,
+        }
+    }
+
+    fn storage(&mut self) {
+        let Some(network) = self.cluster.external_name("network") else {
+            return self.cluster.hold(STORAGE_CLASS_KEY, Ready::True);
+        };
+        let mut class = StorageClass::new(STORAGE_CLASS, "filestore.csi.storage.gke.io")
+            .with_parameters([("tier", "enterprise"), ("network", network)]);
+        class.allow_volume_expansion = Some(true);
+        self.cluster.storage_class(STORAGE_CLASS_KEY, class);
     }
 }
 
@@ -214,56 +280,13 @@ fn node_pool<'p>(region: &'p str, nodes: i64, (min, max): (i64, i64), config: Fi
 fn node_config(pool: &NodePool) -> Fields<'_> {
     let gpu = node_pool::accelerators(pool.role, pool.gpu.as_ref());
     let labels = node_pool::labels(&pool.name, gpu.map(|gpu| gpu.accelerator_type.as_str()));
-    let mut labels: Fields<'_> = labels.into_iter().collect();
+    let labels: Fields<'_> = labels.into_iter().collect();
     let config = fields! {"machineType": pool.machine_type.as_str(), "diskSizeGb": pool.disk_size_gb()};
     let Some(gpu) = gpu else { return config.with("labels", labels) };
-    labels = labels.with(DRA_DRIVER_LABEL, "true");
     let accelerator = fields! {
         "type": gpu.accelerator_type.as_str(),
         "count": gpu.accelerator_count(),
         "gpuDriverInstallationConfig": fields! {"gpuDriverVersion": "DEFAULT"},
     };
-    config.with("labels", labels).with("guestAccelerator", [accelerator])
-}
-
-/// The service account by which the control plane works on the cluster, and the provider configs with it.
-fn identity(cluster: &mut Composer<'_, '_>) {
-    let account = fields! {"displayName": format!("Crossplane GKECluster {}", cluster.name)};
-    cluster.managed("service-account", Managed::new(SERVICE_ACCOUNT, account));
-
-    let secret = service_account_secret(cluster);
-    let key = Managed::new(SERVICE_ACCOUNT_KEY, fields! {"serviceAccountIdSelector": Selector::sibling()});
-    cluster.managed("service-account-key", key.writing_secret(&secret.name));
-
-    let account = cluster.observed.resources.get("service-account");
-    match account.and_then(|account| account.document.text_at(&["status", "atProvider", "email"])) {
-        None => cluster.hold("iam-binding", Ready::Unspecified),
-        Some(email) => {
-            let member = format!("serviceAccount:{email}");
-            let binding = fields! {"role": "roles/container.admin", "member": member};
-            cluster.managed("iam-binding", Managed::new(PROJECT_IAM_MEMBER, binding));
-        }
-    }
-    for tool in [Tool::Kubernetes, Tool::Helm] {
-        cluster.provider_config(tool, Some(&secret));
-    }
-}
-
-fn service_account_secret(cluster: &Composer<'_, '_>) -> ClusterSecret {
-    ClusterSecret {
-        type_: SecretType::GoogleApplicationCredentials,
-        name: cluster.child("sa-key"),
-        key: SERVICE_ACCOUNT_SECRET_KEY.to_owned(),
-        namespace: None,
-    }
-}
-
-fn storage(cluster: &mut Composer<'_, '_>) {
-    let Some(network) = cluster.external_name("network") else {
-        return cluster.hold(STORAGE_CLASS_KEY, Ready::True);
-    };
-    let mut class = StorageClass::new(STORAGE_CLASS, "filestore.csi.storage.gke.io")
-        .with_parameters([("tier", "enterprise"), ("network", network)]);
-    class.allow_volume_expansion = Some(true);
-    cluster.storage_class(STORAGE_CLASS_KEY, class);
+    config.with("labels", labels.with(DRA_DRIVER_LABEL, "true")).with("guestAccelerator", [accelerator])
 }

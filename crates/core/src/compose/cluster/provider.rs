@@ -10,9 +10,9 @@ use modelplane_api::inference_class::{InferenceClassSpec, Provisioning};
 use modelplane_api::inference_cluster::{ClusterSource, NodePool, SourceKind};
 use modelplane_api::kind::KindInfo;
 use modelplane_api::names::SYSTEM_NAMESPACE;
+use modelplane_api::validate::validate;
 use serde::Serialize;
 
-use super::limits;
 use crate::compose::Composition;
 use crate::compose::object::{KubernetesObject, Metadata};
 use crate::contract::{Body, ComposeError, Desired, Observed};
@@ -234,10 +234,28 @@ fn child<C: Cloud>(request: &ClusterRequest<'_>) -> Result<Body<'static>, ChildE
     }
     let pools = request.pools.iter().map(|(pool, class)| pool_of::<C>(pool, class));
     let spec = C::spec(source, pools.collect::<Result<_, _>>()?);
-    limits::check(C::CLUSTER, &spec).map_err(ChildError::Invalid)?;
     let metadata = Metadata::named(request.name).and_namespace(SYSTEM_NAMESPACE);
     let object = KubernetesObject::with_spec(C::CLUSTER.api_version(), C::CLUSTER.kind, spec);
-    Ok(Body::of(&object.with_metadata(metadata)))
+    let object = object.with_metadata(metadata);
+    check(&object)?;
+    Ok(Body::of(&object))
+}
+
+/// Refuses what the API server would refuse, but where the InferenceCluster can be blamed for it.
+fn check<O: Serialize>(object: &O) -> Result<(), ChildError> {
+    let invalid = |message: String| Err(ChildError::Invalid(message));
+    let problems = serde_json::to_value(object).map(|object| validate(&object));
+    match problems {
+        Err(error) => invalid(error.to_string()),
+        Ok(Err(error)) => invalid(error.to_string()),
+        Ok(Ok(problems)) => match problems.into_iter().next() {
+            None => Ok(()),
+            Some(problem) => {
+                let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                invalid(format!("{}: {}{hint}", problem.path, problem.message))
+            }
+        },
+    }
 }
 
 fn pool_of<C: Cloud>(pool: &NodePool, class: &InferenceClassSpec) -> Result<C::Pool, ChildError> {
