@@ -2,6 +2,8 @@
 
 pub mod cluster;
 pub mod gateway_api;
+pub mod inference_class;
+pub mod inference_cluster;
 pub mod inference_gateway;
 pub mod llm_inference;
 pub mod model_cache;
@@ -49,6 +51,8 @@ pub fn kinds() -> impl Iterator<Item = String> {
 const COMPOSITIONS: &[(&str, &str, Composition)] = &[
     ("inference.devopstoolkit.ai", "LLMInference", llm_inference::compose),
     ("infrastructure.modelplane.ai", "ServingStack", serving_stack::compose),
+    ("modelplane.ai", "InferenceClass", inference_class::compose),
+    ("modelplane.ai", "InferenceCluster", inference_cluster::compose),
     ("modelplane.ai", "InferenceGateway", inference_gateway::compose),
     ("modelplane.ai", "ModelCache", model_cache::compose),
     ("modelplane.ai", "ModelDeployment", model_deployment::compose),
