@@ -1,6 +1,10 @@
 //! Durations: signed 64-bit nanoseconds, Go's syntax, cel-go's overflow rules.
+//!
+//! Unlike there, a text whose terms add up to 2^64 nanoseconds or more never wraps around to a short duration.
 
 use std::fmt;
+
+use crate::numbers::shortest_decimal;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -109,7 +113,7 @@ impl Duration {
 impl fmt::Display for Duration {
     /// Seconds in decimal notation, `1.5s`, as `string(duration)` gives them.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}s", self.in_units(SECOND))
+        write!(formatter, "{}s", shortest_decimal(self.in_units(SECOND)))
     }
 }
 

@@ -182,10 +182,21 @@ pub fn double_to_string(value: f64) -> String {
     let Some((significand, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
-        return value.to_string();
+        return shortest_decimal(value);
     }
+    // Rust and Go agree on how many digits are needed, but only exact formatting breaks ties to even as Go does.
+    let places = significand.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let rounded = format!("{value:.places$e}");
+    let significand = rounded.split_once('e').map_or(significand, |(significand, _)| significand);
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{significand}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// The shortest decimal without exponent that reads back as the same value, for magnitudes below 2^53.
+pub(crate) fn shortest_decimal(value: f64) -> String {
+    let shortest = value.to_string();
+    let places = shortest.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    format!("{value:.places$}")
 }
 
 /// `int(double)`: towards zero; the two ends of the range are excluded, as in cel-go.
@@ -261,6 +272,7 @@ mod tests {
             (1.5, "1.5"),
             (100_000.0, "100000"),
             (1e6, "1e+06"),
+            (1_140_184_788_872_475.25, "1.1401847888724752e+15"),
             (123_456_789.0, "1.23456789e+08"),
             (123_456.5, "123456.5"),
             (0.0001, "0.0001"),

@@ -69,14 +69,17 @@ fn scaled_text(scaled: Scaled) -> String {
 }
 
 fn big_text(big: &Big) -> String {
-    let integer = Some(&big.nanos)
-        .filter(|_| big.format == Format::BinarySi)
-        .map(|nanos| nanos.clone().shifted_down(PLACES as usize))
-        .filter(|(_, exact)| *exact)
-        .and_then(|(integer, _)| i64::try_from(integer.to_u64()?).ok());
-    if let Some(value) = integer {
-        let value = if big.negative { -value } else { value };
-        return scaled_text(Scaled { value, scale: 0, format: Format::BinarySi });
+    if big.format == Format::BinarySi
+        && let (integer, true) = big.nanos.clone().shifted_down(PLACES as usize)
+    {
+        return match integer.to_u64().and_then(|value| i64::try_from(value).ok()) {
+            Some(value) => {
+                let value = if big.negative { -value } else { value };
+                scaled_text(Scaled { value, scale: 0, format: Format::BinarySi })
+            }
+            // A binary suffix would be capped when read again.
+            None => signed_digits(&integer, big.negative),
+        };
     }
     let zeros = big.nanos.trailing_zeros();
     let (nanos, _) = big.nanos.clone().shifted_down(zeros);

@@ -1,9 +1,10 @@
 //! Kubernetes quantities: exact amounts such as `141Gi`, `500m` or `1e3`.
 //!
 //! Reading, rounding, saturation, the two forms, arithmetic and canonical text follow Kubernetes 1.36
-//! (`spec/cel.md` §5). Three things deliberately do not: exponents beyond ±10,000 are refused; operations never
-//! change their receiver or the form of their operands (§5.4); and a computed quantity whose Kubernetes text would
-//! not read back as the same value (decimal above 10^21, binary above 2^63−1) is written in full instead.
+//! (`spec/cel.md` §5). Four things deliberately do not: exponents beyond ±10,000 are refused; operations never
+//! change their receiver or the form of their operands (§5.4); subtracting −2^63 is exact instead of adding it; and
+//! a computed quantity whose Kubernetes text would not read back as the same value (decimal above 10^21, binary above
+//! 2^63−1) is written in full instead.
 
 mod arithmetic;
 mod display;
@@ -247,8 +248,11 @@ impl Big {
     /// The integer that Kubernetes would hold, as the nearest double.
     fn unscaled_float(&self) -> f64 {
         let mut digits = self.nanos.digits();
-        let dropped = usize::try_from(PLACES - self.scale).unwrap_or(0);
-        digits.truncate(digits.len().saturating_sub(dropped));
+        match usize::try_from(PLACES - self.scale) {
+            Ok(dropped) => digits.truncate(digits.len().saturating_sub(dropped)),
+            // Only a zero read with that many places, or a sum with one, has more than nine.
+            Err(_) => digits.extend(std::iter::repeat_n('0', (self.scale - PLACES) as usize)),
+        }
         let magnitude = digits.parse().unwrap_or(0.0);
         if self.negative { -magnitude } else { magnitude }
     }
