@@ -1,6 +1,11 @@
 //! The command line: one variant and one file per command.
 
+mod cel;
+mod convert;
 mod function;
+mod render;
+mod validate;
+mod xrds;
 
 use clap::{Parser, Subcommand};
 
@@ -16,6 +21,17 @@ pub(crate) struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show everything that manifests lead to: composed objects, placements, URLs
+    Render(render::Arguments),
+    /// Find mistakes in manifests: schema, rules, selectors, references
+    Validate(validate::Arguments),
+    /// Rewrite manifests to the newest published shape of the API
+    Convert(convert::Arguments),
+    /// Try the selector language: expressions on devices, quantities
+    #[command(subcommand)]
+    Cel(cel::Command),
+    /// Print the API's definitions: XRDs, CRDs, Compositions
+    Xrds(xrds::Arguments),
     /// Run Modelplane's compositions as a Crossplane composition function
     #[command(subcommand)]
     Function(function::Command),
@@ -24,6 +40,11 @@ enum Command {
 impl CommandLine {
     pub(crate) fn run(self) -> CommandResult {
         match self.command {
+            Command::Render(arguments) => arguments.run(),
+            Command::Validate(arguments) => arguments.run(),
+            Command::Convert(arguments) => arguments.run(),
+            Command::Cel(command) => command.run(),
+            Command::Xrds(arguments) => arguments.run(),
             Command::Function(command) => command.run(),
         }
     }

@@ -1,8 +1,10 @@
 //! The `modelplane` binary: parses the command line and hands over to one command.
 
 mod commands;
+mod fleet;
 mod manifests;
 mod outcome;
+mod output;
 
 use std::process::ExitCode;
 
