@@ -6,23 +6,17 @@
 
 mod manifest;
 mod phase;
+mod report;
 
-use std::collections::BTreeSet;
-
-use modelplane_api::conditions::{ConditionType, Reason};
 use modelplane_api::inference_cluster::InferenceCluster;
 use modelplane_api::kind::Object;
-use modelplane_api::model_cache::{
-    AuthSecret, CacheCluster, CachePhase, CacheSummary, HuggingFace, ModelCache, ModelCacheStatus,
-};
+use modelplane_api::model_cache::{AuthSecret, CachePhase, HuggingFace, ModelCache, ModelCacheStatus};
 use modelplane_api::names::{
     AUTH_SECRET_REQUIREMENT, CLUSTERS_REQUIREMENT, cache_claim_key, cache_job_key, cache_secret_key,
 };
 
 use self::manifest::Manifests;
-use crate::contract::{
-    Body, ComposeError, Condition, Desired, Observed, Ready, Required, Requirement, Resource, Severity,
-};
+use crate::contract::{Body, ComposeError, Desired, Observed, Ready, Required, Requirement, Resource};
 
 /// A cluster the weights are, or are to be, staged on.
 struct Target<'a> {
@@ -73,12 +67,16 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     };
     let targets: Vec<Target<'_>> =
         clusters.iter().filter_map(|cluster| target(observed, &cache, cluster)).collect();
+    if clusters.iter().any(|cluster| cluster.identity().name.is_empty()) {
+        // Whose volumes these are cannot be told, so none may go.
+        desired.hold_all(observed);
+    }
     let manifests = Manifests { namespace, name, source };
     for target in &targets {
         stage(&mut desired, observed, target, &manifests, &token);
     }
-    desired.set_status(&status(&targets));
-    report(&mut desired, observed, &targets, source, &token, namespace);
+    desired.set_status(&report::status(&targets));
+    report::write(&mut desired, observed, &targets, &manifests, &token);
     Ok(desired)
 }
 
@@ -169,96 +167,5 @@ fn stage<'a>(
 fn keep<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, key: &str) {
     if let Some((key, resource)) = observed.resources.get_key_value(key) {
         desired.hold(key, resource);
-    }
-}
-
-fn status(targets: &[Target<'_>]) -> ModelCacheStatus {
-    let clusters = targets.iter().map(|target| CacheCluster {
-        name: target.name.to_owned(),
-        phase: Some(target.phase),
-        message: target.access.is_none().then(|| {
-            "kept as it is: the cluster publishes no provider config or no cache storage class at the moment"
-                .to_owned()
-        }),
-    });
-    let summary = CacheSummary { ready: Some(format!("{}/{}", staged(targets), targets.len())) };
-    ModelCacheStatus { conditions: Vec::new(), summary: Some(summary), clusters: Some(clusters.collect()) }
-}
-
-fn staged(targets: &[Target<'_>]) -> usize {
-    targets.iter().filter(|target| target.phase == CachePhase::Ready).count()
-}
-
-/// Writes conditions, events and readiness.
-fn report(
-    desired: &mut Desired<'_>,
-    observed: &Observed<'_>,
-    targets: &[Target<'_>],
-    source: &HuggingFace,
-    token: &Token<'_>,
-    namespace: &str,
-) {
-    let matched = condition(
-        ConditionType::ClustersMatched,
-        !targets.is_empty(),
-        if targets.is_empty() { Reason::NoClusters } else { Reason::Matched },
-    );
-    desired.condition(matched);
-    let all_staged = !targets.is_empty() && staged(targets) == targets.len();
-    let missing = match token {
-        Token::Missing(secret) if !targets.is_empty() && !all_staged => Some(*secret),
-        _ => None,
-    };
-    let reason = artifact_reason(targets, missing.is_some());
-    desired.condition(condition(ConditionType::ArtifactReady, all_staged, reason));
-    if all_staged {
-        desired.ready = Ready::True;
-    } else if targets.is_empty() {
-        // Nothing is composed, which would otherwise count as everything being ready.
-        desired.ready = Ready::False;
-    }
-
-    if let Some(secret) = missing {
-        let message = format!(
-            "spec.huggingFace.authSecret: Secret {namespace}/{} has no value under key {:?}; create it, or set \
-             authSecret.key to the key it has",
-            secret.name,
-            secret.key()
-        );
-        desired.event(Severity::Warning, message);
-    }
-    if !targets.is_empty() && !targets.iter().any(|target| observed.has(&cache_claim_key(target.name))) {
-        let names: Vec<&str> = targets.iter().map(|target| target.name).collect();
-        let message = format!("staging {} on {} clusters: {}", source.repo, targets.len(), names.join(", "));
-        desired.event(Severity::Normal, message);
-    }
-    if all_staged && !observed.composite.is_true("Ready") {
-        desired.event(Severity::Normal, format!("the weights are staged on all {} clusters", targets.len()));
-    }
-}
-
-fn condition(condition_type: ConditionType, holds: bool, reason: Reason) -> Condition {
-    if holds {
-        Condition::is_true(condition_type.as_str(), reason.as_str())
-    } else {
-        Condition::is_false(condition_type.as_str(), reason.as_str())
-    }
-}
-
-/// Why the weights are, or are not, staged: the first of spec cache §7 that applies.
-fn artifact_reason(targets: &[Target<'_>], token_missing: bool) -> Reason {
-    let phases: BTreeSet<bool> = targets.iter().map(|target| target.phase == CachePhase::Ready).collect();
-    if targets.is_empty() {
-        Reason::NoClusters
-    } else if token_missing {
-        Reason::AuthSecretMissing
-    } else if targets.iter().any(|target| target.phase == CachePhase::Failed) {
-        Reason::Failed
-    } else if !phases.contains(&false) {
-        Reason::Staged
-    } else if phases.contains(&true) {
-        Reason::Partial
-    } else {
-        Reason::Hydrating
     }
 }

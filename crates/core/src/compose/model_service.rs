@@ -5,9 +5,10 @@
 //! the names they publish. An endpoint whose URL cannot be read keeps the reference the observed route has, and never
 //! stands in the way of the others.
 
+mod endpoints;
 mod weights;
 
-use std::collections::HashSet;
+use std::net::Ipv6Addr;
 
 use modelplane_api::conditions::{ConditionType, Reason};
 use modelplane_api::inference_gateway::InferenceGateway;
@@ -19,37 +20,17 @@ use modelplane_api::names::{
     SYSTEM_NAMESPACE, endpoints_requirement, route_path,
 };
 
+use self::endpoints::Endpoints;
 use self::weights::{MAX_WEIGHT, Share};
 use super::gateway_api::{
     GATEWAY_API_VERSION, HttpBackendRef, HttpRouteFilter, HttpRouteMatch, HttpRouteRule, HttpRouteSpec,
     ParentReference,
 };
-use super::model_endpoint::url::EndpointUrl;
 use super::object::{KubernetesObject, Metadata};
 use crate::contract::{
-    Body, ComposeError, Condition, Desired, Observed, Ready, Required, Requirement, Resource, Severity,
+    Body, ComposeError, Condition, Desired, Observed, Ready, Required, Requirement, Severity,
 };
 use crate::document::Document;
-
-/// The endpoints of the service, entry by entry.
-#[derive(Default)]
-struct Endpoints<'a> {
-    /// Those that take requests.
-    routable: Vec<Vec<Backend<'a>>>,
-    /// How many were selected, routable or not.
-    matched: usize,
-    /// How many more there were in other namespaces, where this service's route cannot reach them.
-    elsewhere: usize,
-    /// What is wrong with some of them.
-    problems: Vec<String>,
-}
-
-/// An endpoint that takes requests.
-struct Backend<'a> {
-    service: &'a str,
-    port: u16,
-    rewrite_path: Option<&'a str>,
-}
 
 /// Composes the HTTPRoute of a `ModelService`.
 ///
@@ -64,8 +45,12 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     let mut desired = Desired::starting_from(observed);
     require(&mut desired, &service);
 
-    let Some(endpoints) = resolve(observed, namespace, &service) else {
+    let Some(endpoints) = Endpoints::resolve(observed, namespace, service.spec.endpoints.len()) else {
         hold(&mut desired, observed, &service);
+        desired.condition(
+            Condition::is_false(ConditionType::EndpointsResolved.as_str(), Reason::WaitingForInput.as_str())
+                .because("the ModelEndpoints have not been fetched yet"),
+        );
         return Ok(desired);
     };
     for problem in &endpoints.problems {
@@ -79,23 +64,15 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     let shares: Vec<Share> = (service.spec.endpoints.iter().zip(&endpoints.routable))
         .map(|(entry, backends)| Share { weight: entry.weight() as u32, endpoints: backends.len() })
         .collect();
-    let routable: usize = shares.iter().map(|share| share.endpoints).sum();
-    let accepted = is_accepted(observed) && routable > 0;
+    let accepted = is_accepted(observed) && endpoints.routable_count() > 0;
     let path = route_path(namespace, name);
     let route = route(&path, &endpoints, &weights::spread(&shares));
     let route = KubernetesObject::with_spec(GATEWAY_API_VERSION, "HTTPRoute", route)
         .with_metadata(Metadata::in_namespace(namespace));
     desired.add(ROUTE, Body::of(&route), Ready::when(accepted));
-    let address = match observed.required(GATEWAY) {
-        Required::NotFetched => published_address(&service).map(str::to_owned),
-        Required::Absent => None,
-        Required::Present(gateways) => {
-            let address = gateways[0].document.text_at(&["status", "address"]);
-            address.map(|address| format!("http://{address}/{namespace}/{name}"))
-        }
-    };
+    let address = address(observed, &service, namespace, name);
     desired.set_status(&ModelServiceStatus { address, ..ModelServiceStatus::default() });
-    report(&mut desired, &endpoints, routable, accepted);
+    report(&mut desired, &endpoints, accepted);
     Ok(desired)
 }
 
@@ -121,68 +98,6 @@ fn require(desired: &mut Desired<'_>, service: &ModelService) {
     }
 }
 
-/// The endpoints of every entry; `None` while some have not been fetched.
-fn resolve<'a>(observed: &Observed<'a>, namespace: &str, service: &ModelService) -> Option<Endpoints<'a>> {
-    let mut endpoints = Endpoints::default();
-    let mut seen = HashSet::new();
-    for index in 0..service.spec.endpoints.len() {
-        let selected = match observed.required(&endpoints_requirement(index)) {
-            Required::NotFetched => return None,
-            Required::Absent => &[][..],
-            Required::Present(selected) => selected,
-        };
-        let mut routable = Vec::with_capacity(selected.len());
-        for endpoint in selected {
-            let identity = endpoint.identity();
-            if !["", namespace].contains(&identity.namespace) {
-                endpoints.elsewhere += 1;
-            } else if seen.insert(identity.name) {
-                endpoints.matched += 1;
-                match backend(observed, endpoint) {
-                    Ok(backend) => routable.extend(backend),
-                    Err((problem, backend)) => {
-                        endpoints.problems.push(problem);
-                        routable.extend(backend);
-                    }
-                }
-            }
-        }
-        endpoints.routable.push(routable);
-    }
-    Some(endpoints)
-}
-
-/// The reference to an endpoint, if it takes requests; with a problem, what the observed route has for it.
-fn backend<'a>(
-    observed: &Observed<'a>,
-    endpoint: &Resource<'a>,
-) -> Result<Option<Backend<'a>>, (String, Option<Backend<'a>>)> {
-    let document = endpoint.document;
-    let Some(service) = document.text_at(&["status", "routing", "backendName"]) else { return Ok(None) };
-    let rewrite_path = document.text_at(&["spec", "rewritePath"]);
-    let url = document.text_at(&["spec", "url"]).unwrap_or_default();
-    match EndpointUrl::parse(url) {
-        Ok(url) => Ok(Some(Backend { service, port: url.port, rewrite_path })),
-        Err(error) => {
-            let backend =
-                observed_port(observed, service).map(|port| Backend { service, port, rewrite_path });
-            let action = if backend.is_some() { "its port stays as it is" } else { "it gets no requests" };
-            let problem =
-                format!("{}: spec.url {url:?} is not usable: {error}; {action}", endpoint.identity());
-            Err((problem, backend))
-        }
-    }
-}
-
-/// The port the observed route uses for a Service.
-fn observed_port(observed: &Observed<'_>, service: &str) -> Option<u16> {
-    let route = observed.resources.get(ROUTE)?;
-    let rules: Vec<Document<'_>> = route.document.decode_at(&["spec", "rules"]).ok()??;
-    let backends: Vec<Document<'_>> = rules.first()?.decode_at(&["backendRefs"]).ok()??;
-    let backend = backends.iter().find(|backend| backend.text_at(&["name"]) == Some(service))?;
-    backend.decode_at(&["port"]).ok()?
-}
-
 fn route<'r>(path: &'r str, endpoints: &Endpoints<'r>, weights: &[u32]) -> HttpRouteSpec<'r> {
     let backend_refs = endpoints.routable.iter().flatten().zip(weights).map(|(backend, weight)| {
         let filters = backend.rewrite_path.map(HttpRouteFilter::replace_prefix);
@@ -203,6 +118,20 @@ fn route<'r>(path: &'r str, endpoints: &Endpoints<'r>, weights: &[u32]) -> HttpR
             backend_refs: backend_refs.collect(),
         }],
     }
+}
+
+/// The service's URL, if the gateway has an address.
+fn address(observed: &Observed<'_>, service: &ModelService, namespace: &str, name: &str) -> Option<String> {
+    let gateway = match observed.required(GATEWAY) {
+        Required::NotFetched => return published_address(service).map(str::to_owned),
+        Required::Absent => return None,
+        Required::Present(gateways) => gateways[0].document.text_at(&["status", "address"])?,
+    };
+    let host = match gateway.parse::<Ipv6Addr>() {
+        Ok(_) => format!("[{gateway}]"),
+        Err(_) => gateway.to_owned(),
+    };
+    Some(format!("http://{host}/{namespace}/{name}"))
 }
 
 /// Keeps the route and the published address.
@@ -254,9 +183,9 @@ fn report_no_endpoints(desired: &mut Desired<'_>, observed: &Observed<'_>, endpo
     desired.event(Severity::Warning, message);
 }
 
-fn report(desired: &mut Desired<'_>, endpoints: &Endpoints<'_>, routable: usize, accepted: bool) {
+fn report(desired: &mut Desired<'_>, endpoints: &Endpoints<'_>, accepted: bool) {
     let matched = endpoints.matched;
-    let message = match matched - routable {
+    let message = match matched - endpoints.routable_count() {
         0 => format!("{matched} endpoints matched"),
         waiting => format!("{matched} endpoints matched, {waiting} of them without a backend yet"),
     };

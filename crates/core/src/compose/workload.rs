@@ -80,6 +80,9 @@ pub enum WorkloadError {
     /// `--port` of the decode engine.
     #[error("args: --port {0:?} is not a port number from 1 to 65535; correct it or leave it out for 8001")]
     Port(String),
+    /// `--port` of the decode engine is the one its sidecar listens on.
+    #[error("args: --port {0} is the port of the sidecar in front of the decode engine; choose another")]
+    PortTaken(u16),
 }
 
 impl Backend {
@@ -148,4 +151,72 @@ fn flag_value<'a>(args: &'a [String], flags: &[&str]) -> Option<&'a str> {
         None if flags.contains(&arg.as_str()) => args.get(index + 1).map(String::as_str),
         None => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn engine(roles: &[Option<&str>], container: &str) -> Engine {
+        let members: Vec<Value> = roles
+            .iter()
+            .map(|role| {
+                json!({
+                    "role": role,
+                    "nodePoolName": "p",
+                    "template": {"spec": {"containers": [{"name": container, "image": "i"}]}},
+                })
+            })
+            .collect();
+        serde_json::from_value(json!({"name": "main", "members": members})).expect("a readable engine")
+    }
+
+    fn replica() -> ReplicaContext {
+        ReplicaContext { name: "r".to_owned(), label: "r".to_owned(), cache_claim: None }
+    }
+
+    #[test]
+    fn the_backend_follows_from_the_engines_shape_and_is_never_dynamo() {
+        let cases: &[(&[Option<&str>], Backend)] = &[
+            (&[None], Backend::Native),
+            (&[Some("Standalone")], Backend::Native),
+            (&[Some("Leader"), Some("Worker")], Backend::LlmD),
+            (&[Some("Worker"), Some("Leader")], Backend::LlmD),
+        ];
+        for (roles, want) in cases {
+            assert_eq!(Backend::of(&engine(roles, "engine")), *want, "{roles:?}");
+        }
+    }
+
+    #[test]
+    fn a_reserved_backend_is_refused_by_name() {
+        let error = Backend::Dynamo.build(&replica(), &engine(&[None], "engine")).expect_err("reserved");
+        assert_eq!(error, WorkloadError::Reserved("Dynamo"));
+        assert!(error.to_string().contains("Dynamo is reserved"));
+    }
+
+    #[test]
+    fn an_engine_that_lacks_a_part_is_refused_by_field() {
+        let cases: &[(&[Option<&str>], &str, WorkloadError)] = &[
+            (&[Some("Leader")], "engine", WorkloadError::NoMember("Worker")),
+            (&[Some("Worker")], "engine", WorkloadError::NoMember("Leader")),
+            (&[], "engine", WorkloadError::NoMember("Leader")),
+            (&[None], "sidecar", WorkloadError::NoContainer { role: "Standalone" }),
+        ];
+        for (roles, container, want) in cases {
+            let engine = engine(roles, container);
+            let error = Backend::of(&engine).build(&replica(), &engine).expect_err("an incomplete engine");
+            assert_eq!(error, *want, "{roles:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_refused_by_field() {
+        let mut engine = engine(&[None], "engine");
+        engine.copies = Some(1 << 40);
+        let error = Backend::Native.build(&replica(), &engine).expect_err("too many copies");
+        assert_eq!(error.to_string(), "copies: 1099511627776 is out of range");
+    }
 }

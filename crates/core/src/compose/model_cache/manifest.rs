@@ -186,3 +186,94 @@ fn object<'a, M: Serialize>(
     .with_management_policies(policies);
     Body::of(&object)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use super::*;
+
+    /// A folder for one test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("modelplane-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).expect("a temporary folder");
+            Self(folder)
+        }
+
+        /// Puts an executable there that runs `script`.
+        #[cfg(unix)]
+        fn command(&self, name: &str, script: &str) {
+            use std::os::unix::fs::PermissionsExt;
+            let path = self.0.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a writable folder");
+            let executable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&path, executable).expect("own files");
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            // A folder left behind harms nobody.
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Runs the script with stubs for what it installs and downloads; the arguments `hf` got, if it ran.
+    #[cfg(unix)]
+    fn run(folder: &Folder, repository: &str, revision: &str) -> Option<String> {
+        folder.command("pip", "true");
+        folder.command("touch", ": > \"$1\"");
+        let arguments = folder.0.join("arguments");
+        folder.command("hf", "for argument; do printf '<%s>' \"$argument\"; done > \"$ARGUMENTS\"");
+        let artifact = folder.0.join("artifact");
+        std::fs::create_dir_all(&artifact).expect("a writable folder");
+        let script = SCRIPT.replace(MOUNT, artifact.to_str().expect("a plain path"));
+        let output = Command::new("/bin/sh")
+            .args(["-c", &script])
+            .env_clear()
+            .env("PATH", &folder.0)
+            .env("ARGUMENTS", &arguments)
+            .env(REPOSITORY_VARIABLE, repository)
+            .env(REVISION_VARIABLE, revision)
+            .current_dir(&folder.0)
+            .output()
+            .expect("a shell");
+        assert!(output.status.success(), "{repository:?} {revision:?}");
+        assert!(artifact.join(".modelplane-hydrated").is_file(), "the download is marked finished");
+        let got = std::fs::read_to_string(&arguments).ok();
+        got.map(|text| text.replace(artifact.to_str().expect("a plain path"), MOUNT))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_script_passes_hostile_values_on_as_single_arguments() {
+        let cases = [
+            ("Qwen/Qwen3-0.6B", "", "<download><--local-dir></mnt/artifact><--><Qwen/Qwen3-0.6B>"),
+            ("o/m", "v1", "<download><--revision=v1><--local-dir></mnt/artifact><--><o/m>"),
+            (
+                "o/m; : > pwned",
+                "$(: > pwned)",
+                "<download><--revision=$(: > pwned)><--local-dir></mnt/artifact><--><o/m; : > pwned>",
+            ),
+            ("--help", "a b\n*", "<download><--revision=a b\n*><--local-dir></mnt/artifact><--><--help>"),
+        ];
+        for (index, (repository, revision, want)) in cases.into_iter().enumerate() {
+            let folder = Folder::new(&format!("hydrate-{index}"));
+            assert_eq!(run(&folder, repository, revision).as_deref(), Some(want));
+            assert!(!Path::new(&folder.0).join("pwned").exists(), "{repository:?} {revision:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_script_downloads_once() {
+        let folder = Folder::new("hydrate-twice");
+        assert!(run(&folder, "o/m", "").is_some());
+        std::fs::remove_file(folder.0.join("arguments")).expect("hf ran");
+        assert_eq!(run(&folder, "o/m", ""), None, "the marker is there");
+    }
+}

@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn weights_are_spread_as_the_specification_tabulates() {
         let ones = |count: usize| std::iter::repeat_n(1, count);
-        let cases: Vec<(&[(u32, usize)], Vec<u32>)> = vec![
+        type Case<'c> = (&'c [(u32, usize)], Vec<u32>);
+        let cases: Vec<Case<'_>> = vec![
             (&[], vec![]),
             (&[(7, 0)], vec![]),
             (&[(1, 1)], vec![1]),

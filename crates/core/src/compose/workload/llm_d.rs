@@ -71,6 +71,7 @@ fn add_sidecar(spec: &mut PodSpec) -> Result<(), WorkloadError> {
 fn engine_port(args: &[String]) -> Result<u16, WorkloadError> {
     let Some(text) = flag_value(args, &["--port"]) else { return Ok(DEFAULT_ENGINE_PORT) };
     match text.trim().parse() {
+        Ok(SERVING_PORT) => Err(WorkloadError::PortTaken(SERVING_PORT)),
         Ok(0) | Err(_) => Err(WorkloadError::Port(text.to_owned())),
         Ok(port) => Ok(port),
     }
@@ -102,6 +103,11 @@ fn engine_of(spec: &mut PodSpec) -> Option<&mut Container> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_engine_may_not_take_the_sidecars_port() {
+        assert_eq!(engine_port(&["--port=8000".to_owned()]), Err(WorkloadError::PortTaken(8000)));
+    }
 
     #[test]
     fn the_engine_port_is_the_first_port_argument() {
