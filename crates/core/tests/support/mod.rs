@@ -1,6 +1,6 @@
 //! Helpers of the integration tests: requests in JSON, and the recorded cases beside the repository.
 
-#![allow(dead_code, reason = "each test binary uses some of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 #![allow(clippy::allow_attributes, reason = "an expectation would fail where everything is used")]
 
 use std::collections::BTreeMap;
@@ -48,6 +48,28 @@ impl Request {
                 .collect(),
             required: required.into_iter().map(|(key, entry)| (key, items(&entry))).collect(),
         }
+    }
+
+    /// Replaces the composite.
+    pub fn set_composite(&mut self, composite: &Value) {
+        self.composite = wire(composite);
+    }
+
+    /// Replaces an observed resource; `None` takes it away.
+    pub fn set_resource(&mut self, key: &str, resource: Option<&Value>) {
+        self.resources.remove(key);
+        self.resources.extend(resource.map(|resource| (key.to_owned(), wire(resource))));
+    }
+
+    /// Replaces what was fetched for a requirement; `None` means nobody has looked yet.
+    pub fn set_required(&mut self, key: &str, items: Option<&[Value]>) {
+        self.required.remove(key);
+        self.required.extend(items.map(|items| (key.to_owned(), items.iter().map(wire).collect())));
+    }
+
+    /// Keys of the observed resources.
+    pub fn resource_keys(&self) -> impl Iterator<Item = &String> {
+        self.resources.keys()
     }
 
     /// What a composition is given.
