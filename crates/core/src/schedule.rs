@@ -3,10 +3,12 @@
 //! [`Problem`] reads a deployment, the clusters and everybody's replicas; [`solve`] answers with a [`Plan`].
 //! Both are pure functions: the same inputs, in any order, give the same plan. The reconcile, dry runs,
 //! `plan`, `explain` and simulations all call these functions. The policy is specified in spec/scheduling.
+//! [`explain`] tells for every replica, cluster and pool why; [`capacity`] adds up the fleet.
 //!
 //! Inside, `wire` are borrowed views of documents, `fleet`, `devices`, `matching`, `charges` and `problem`
 //! translate them into small integers, and `solver` works on those alone.
 
+mod capacity;
 mod charges;
 mod devices;
 mod fleet;
@@ -14,9 +16,11 @@ mod hash;
 mod matching;
 mod plan;
 mod problem;
+mod report;
 mod solver;
 mod wire;
 
+pub use capacity::{Capacity, ClusterCapacity, DeviceCapacity, PoolCapacity, capacity};
 pub(crate) use devices::Claimable;
 pub use fleet::Note;
 pub use matching::InvalidSelector;
@@ -25,4 +29,8 @@ pub use plan::{
 };
 pub(crate) use problem::composed_replicas;
 pub use problem::{ClusterLabels, Inputs, NewReplicas, Problem};
+pub use report::{
+    ClusterRejection, ClusterReport, DeviceRejection, DeviceReport, EnginePool, EngineReport, Input,
+    PoolRejection, PoolReport, ReplicaOutcome, ReplicaReport, Report, Verdict, explain,
+};
 pub(crate) use solver::PoolIndex;

@@ -36,7 +36,7 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     }
     let mut desired = Desired::starting_from(observed);
     let cache = Cache::resolve(observed, &deployment);
-    inputs::require(&mut desired, &deployment, &cache, namespace);
+    inputs::require(&mut desired, &cache, namespace);
     cache.report(&mut desired);
 
     let Required::Present(clusters) = observed.required(CLUSTERS_REQUIREMENT) else {

@@ -4,7 +4,7 @@
 //! labels) is added by `problem`. A cluster or pool that cannot be read stays in the table, marked: new
 //! replicas avoid it, and running ones on it are left alone.
 
-use modelplane_api::common::Taint;
+use modelplane_api::common::{Taint, TaintEffect};
 use serde::Serialize;
 
 use super::devices::{Devices, Interner};
@@ -229,6 +229,18 @@ impl Note {
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.object, self.message)
+    }
+}
+
+/// A taint as `kubectl` writes it: `key=value:Effect`.
+pub(crate) fn taint_text(taint: &Taint) -> String {
+    let effect = match taint.effect {
+        TaintEffect::NoSchedule => "NoSchedule",
+        TaintEffect::NoExecute => "NoExecute",
+    };
+    match taint.value.as_deref().unwrap_or_default() {
+        "" => format!("{}:{effect}", taint.key),
+        value => format!("{}={value}:{effect}", taint.key),
     }
 }
 

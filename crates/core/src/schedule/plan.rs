@@ -5,6 +5,7 @@ use modelplane_api::template::MemberRole;
 use serde::Serialize;
 
 use super::devices::Claimable;
+use super::fleet::taint_text;
 use super::problem::{Mine, NewReplicas, Problem};
 use super::solver::{self, ClusterIndex, Ledger, PoolIndex, Seat};
 use super::wire;
@@ -117,7 +118,7 @@ pub enum RemovalReason {
     Duplicate,
     /// R3: the cluster has a `NoExecute` taint that is not tolerated.
     Evicted {
-        /// Key of the taint.
+        /// The taint, as `key=value:Effect`.
         taint: String,
     },
     /// R4: the number of engines changed.
@@ -257,7 +258,7 @@ fn examine(problem: &Problem<'_>, mine: &Mine<'_>, seats: &[Seat]) -> Verdict {
     let cluster = problem.facts.cluster(seat.cluster);
     let evicting = problem.untolerated(cluster, &[TaintEffect::NoExecute]).next();
     if let Some(taint) = evicting {
-        return Verdict::Goes(RemovalReason::Evicted { taint: taint.key.clone() });
+        return Verdict::Goes(RemovalReason::Evicted { taint: taint_text(taint) });
     }
     let spec = match (&mine.spec, &cluster.unread) {
         (Err(reason), _) => return Verdict::Kept(reason.clone()),

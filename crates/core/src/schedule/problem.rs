@@ -14,7 +14,7 @@ use super::matching::{InvalidSelector, Matching, Requests, Taken};
 use super::solver::{Cluster, ClusterIndex, Demand, Fleet, Pool, PoolIndex, ProfileIndex, Seat, Solver};
 use super::wire;
 use crate::contract::{Observed, Resource};
-use crate::document::Document;
+use crate::document::{DecodeError, Document};
 
 /// What a deployment is scheduled against.
 #[derive(Debug, Clone, Copy)]
@@ -264,7 +264,7 @@ impl<'p> Problem<'p> {
 }
 
 /// Effects of taints that keep new replicas away.
-const REPELLING: [TaintEffect; 2] = [TaintEffect::NoSchedule, TaintEffect::NoExecute];
+pub(crate) const REPELLING: [TaintEffect; 2] = [TaintEffect::NoSchedule, TaintEffect::NoExecute];
 
 impl Mine<'_> {
     /// Cluster and index, if the cluster is a candidate.
@@ -293,6 +293,19 @@ impl<'a> wire::Replica<'a> {
 }
 
 impl ClusterLabels {
+    /// The labels a deployment and its model cache, if that is known, ask for.
+    ///
+    /// # Errors
+    ///
+    /// If the cache's `clusterSelector` cannot be read.
+    pub fn new(deployment: &ModelDeployment, cache: Option<Document<'_>>) -> Result<Self, DecodeError> {
+        let cache = cache.map(|cache| cache.decode_at(&["spec", "clusterSelector", "matchLabels"]));
+        Ok(Self {
+            deployment: deployment.spec.template.spec.cluster_labels().cloned().unwrap_or_default(),
+            cache: cache.transpose()?.flatten().unwrap_or_default(),
+        })
+    }
+
     /// The labels to ask for: both sets, the cache's value counting on a key in both.
     pub fn merged(&self) -> BTreeMap<String, String> {
         let mut merged = self.deployment.clone();

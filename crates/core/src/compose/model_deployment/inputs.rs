@@ -21,8 +21,8 @@ pub(super) struct Cache<'o> {
     pub(super) state: CacheState,
     /// What of it cannot be read.
     defect: Option<String>,
-    /// Labels of the clusters it is staged on.
-    labels: BTreeMap<String, String>,
+    /// Labels a cluster needs for the deployment, and for the cache as far as that is known.
+    labels: ClusterLabels,
 }
 
 /// How much is known of the model cache (spec scheduling §2.1).
@@ -47,9 +47,9 @@ impl<'o> Cache<'o> {
         cache.state = match observed.required(CACHE_REQUIREMENT) {
             Required::NotFetched => CacheState::Unresolved,
             Required::Absent => CacheState::Absent,
-            Required::Present(items) => match items[0].document.decode_at(&MATCH_LABELS) {
+            Required::Present(items) => match ClusterLabels::new(deployment, Some(items[0].document)) {
                 Ok(labels) => {
-                    cache.labels = labels.unwrap_or_default();
+                    cache.labels = labels;
                     CacheState::Resolved
                 }
                 Err(error) => {
@@ -98,27 +98,15 @@ impl<'o> Cache<'o> {
     }
 }
 
-/// Where a cache says which clusters it is staged on.
-const MATCH_LABELS: [&str; 3] = ["spec", "clusterSelector", "matchLabels"];
-
 /// Asks for the cache, the candidate clusters and everybody's replicas.
-pub(super) fn require(
-    desired: &mut Desired<'_>,
-    deployment: &ModelDeployment,
-    cache: &Cache<'_>,
-    namespace: &str,
-) {
+pub(super) fn require(desired: &mut Desired<'_>, cache: &Cache<'_>, namespace: &str) {
     if cache.state != CacheState::Unused {
         let info = ModelCache::INFO;
         let requirement = Requirement::named(&info.api_version(), info.kind, cache.name);
         desired.require(CACHE_REQUIREMENT, requirement.in_namespace(namespace));
     }
-    let labels = ClusterLabels {
-        deployment: deployment.spec.template.spec.cluster_labels().cloned().unwrap_or_default(),
-        cache: cache.labels.clone(),
-    };
     let clusters = InferenceCluster::INFO;
-    let requirement = Requirement::labelled(&clusters.api_version(), clusters.kind, labels.merged());
+    let requirement = Requirement::labelled(&clusters.api_version(), clusters.kind, cache.labels.merged());
     desired.require(CLUSTERS_REQUIREMENT, requirement);
     let replicas = ModelReplica::INFO;
     desired.require(ALL_REPLICAS_REQUIREMENT, Requirement::all(&replicas.api_version(), replicas.kind));
