@@ -18,14 +18,14 @@ use serde_json::Value;
 
 /// What has been done to each file.
 #[derive(Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     /// Files with their outcome, in the order of the table of bundles.
     pub files: Vec<(PathBuf, Outcome)>,
 }
 
 /// What a run did to a file, or would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It is as it should be.
     Unchanged,
     /// It differs from its source: written, or with `check` left as it is.
@@ -34,7 +34,7 @@ pub enum Outcome {
 
 /// Definitions cannot be vendored.
 #[derive(Debug, thiserror::Error)]
-pub enum VendorError {
+pub(crate) enum VendorError {
     /// The Go tool is missing or failed.
     #[error("go mod download {module}: {message}")]
     Download {
@@ -110,7 +110,7 @@ const CHANGES: &str = "made by `cargo xtask vendor`: converted to JSON, one list
 ///
 /// If a module cannot be fetched, has changed under its version, or holds no definitions; with `check`
 /// also if a file differs from what would be written.
-pub fn run(root: &Path, check: bool) -> Result<Report, VendorError> {
+pub(crate) fn run(root: &Path, check: bool) -> Result<Report, VendorError> {
     let mut report = Report::default();
     for bundle in CRD_BUNDLES {
         vendor(bundle, root, check, &mut report)?;

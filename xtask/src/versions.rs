@@ -13,14 +13,14 @@ use serde::Deserialize;
 
 /// Every row of the table with what was found.
 #[derive(Debug)]
-pub struct Report {
+pub(crate) struct Report {
     /// Rows: charts, images, bundles.
     pub rows: Vec<Row>,
 }
 
 /// One row.
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// What it is: `chart`, `image` or `definitions`.
     pub what: &'static str,
     /// Name, with the repository it comes from.
@@ -33,7 +33,7 @@ pub struct Row {
 
 /// What a registry says about a version.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// Nothing newer.
     Newest,
     /// Newer releases, oldest first.
@@ -43,7 +43,7 @@ pub enum Found {
 }
 
 /// Looks up every row; a row that cannot be looked up says so.
-pub fn run() -> Report {
+pub(crate) fn run() -> Report {
     let charts = CHARTS.iter().map(|chart| chart_row(chart));
     let images = IMAGES.iter().map(|image| image_row(image));
     let bundles = CRD_BUNDLES.iter().map(|bundle| bundle_row(bundle));
