@@ -1,7 +1,5 @@
 //! What the composition asks for, and what it makes of the model cache (spec scheduling §2).
 
-use std::collections::BTreeMap;
-
 use modelplane_api::conditions::{ConditionType, Reason};
 use modelplane_api::inference_cluster::InferenceCluster;
 use modelplane_api::kind::Object;
@@ -41,7 +39,10 @@ pub(super) enum CacheState {
 impl<'o> Cache<'o> {
     /// What is known of the deployment's cache.
     pub(super) fn resolve(observed: &Observed<'_>, deployment: &'o ModelDeployment) -> Self {
-        let mut cache = Self { name: "", state: CacheState::Unused, defect: None, labels: BTreeMap::new() };
+        let deployment_labels = deployment.spec.template.spec.cluster_labels().cloned();
+        let labels =
+            ClusterLabels { deployment: deployment_labels.unwrap_or_default(), ..ClusterLabels::default() };
+        let mut cache = Self { name: "", state: CacheState::Unused, defect: None, labels };
         let Some(name) = deployment.spec.template.spec.model_cache() else { return cache };
         cache.name = name;
         cache.state = match observed.required(CACHE_REQUIREMENT) {
