@@ -38,11 +38,6 @@ const MOUNT_OPTIONS: &[&str] = &[
     "actimeo=30",
     "nosharesock",
 ];
-/// Longest DNS prefix AKS accepts (Azure naming rules, `Microsoft.ContainerService/managedClusters`).
-const MAX_DNS_PREFIX: usize = 54;
-/// A dash and the hash at the end of a derived name.
-const HASH_SUFFIX: usize = 6;
-
 /// Longest name of a node pool AKS accepts.
 const MAX_POOL_NAME: usize = 12;
 
@@ -160,7 +155,8 @@ fn control_plane(composer: &mut Composer<'_, '_>, cluster: &AKSCluster, name: &s
     let parameters = fields! {
         "location": cluster.spec.location.as_str(),
         "kubernetesVersion": cluster.spec.kubernetes_version(),
-        "dnsPrefix": dns_prefix(name),
+        // Azure allows 54 characters here; longer names are refused by it, as they are upstream.
+        "dnsPrefix": name,
         "nodeResourceGroup": format!("{name}-nodes"),
         "resourceGroupNameSelector": Selector::sibling(),
         "identity": fields! { "type": "SystemAssigned" },
@@ -239,33 +235,5 @@ fn network_operator_values() -> Fields<'static> {
         "ofedDriver": fields! { "deploy": true },
         "rdmaSharedDevicePlugin": fields! { "deploy": true },
         "daemonsets": fields! { "tolerations": node_pool::gpu_tolerations() },
-    }
-}
-
-/// The cluster's name as a DNS prefix: names too long for one keep their hash, so they stay distinct.
-fn dns_prefix(name: &str) -> String {
-    if name.len() <= MAX_DNS_PREFIX {
-        return name.to_owned();
-    }
-    let (front, hash) = name.split_at_checked(name.len() - HASH_SUFFIX).unwrap_or((name, ""));
-    let front: String = front.chars().take(MAX_DNS_PREFIX - HASH_SUFFIX).collect();
-    format!("{}{hash}", front.trim_end_matches(['-', '.']))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dns_prefix_fits_azures_limit_and_stays_distinct() {
-        let short = "infra-gpu-a-aks-02d1c";
-        assert_eq!(dns_prefix(short), short);
-        let long = names::child_name(&["team", &"c".repeat(60), "aks"]);
-        let other = names::child_name(&["team", &"c".repeat(61), "aks"]);
-        for name in [&long, &other] {
-            assert_eq!(name.len(), 63);
-            assert!(dns_prefix(name).len() <= MAX_DNS_PREFIX);
-        }
-        assert_ne!(dns_prefix(&long), dns_prefix(&other));
     }
 }
