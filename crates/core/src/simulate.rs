@@ -15,6 +15,8 @@ mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::providers::Providers;
+use self::world::Journal;
 pub use reconcile::{Reconciled, composed_name};
 pub use world::{ObjectKey, Owner, StoredObject, World};
 
@@ -36,9 +38,10 @@ pub struct Options {
 pub struct Unready(pub String);
 
 /// A fleet in memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Simulation {
     world: World,
+    providers: Providers,
     options: Options,
     latest: BTreeMap<ObjectKey, Reconciled>,
     assumed: BTreeSet<ObjectKey>,
@@ -108,11 +111,23 @@ fn glob(pattern: &str, text: &str) -> bool {
 impl Simulation {
     /// A simulation over `objects`, which are taken as applied.
     pub fn new(objects: impl IntoIterator<Item = serde_json::Value>, options: Options) -> Self {
-        let mut world = World::default();
+        let mut simulation = Self {
+            world: World::default(),
+            providers: Providers::default(),
+            options,
+            latest: BTreeMap::new(),
+            assumed: BTreeSet::new(),
+        };
+        simulation.apply(objects);
+        simulation
+    }
+
+    /// Applies objects on top of what is there.
+    pub fn apply(&mut self, objects: impl IntoIterator<Item = serde_json::Value>) {
         for object in objects {
-            world.apply(object, None);
+            let key = self.world.apply(object, None);
+            self.assumed.remove(&key);
         }
-        Self { world, options, latest: BTreeMap::new(), assumed: BTreeSet::new() }
     }
 
     /// Runs passes until nothing changes, or the limit is reached.
@@ -132,10 +147,14 @@ impl Simulation {
     /// One pass: every composite once, then the providers.
     pub fn step(&mut self) -> Pass {
         let mut pass = Pass::default();
-        let before = self.world.clone();
+        self.world.take_journal();
         for key in self.world.composites() {
+            let latest = self.latest.get(&key);
             if self.options.assume_inputs {
-                self.assumed.extend(assume::provide(&mut self.world, &key, self.latest.get(&key)));
+                self.assumed.extend(assume::provide(&mut self.world, &key, latest));
+            }
+            if latest.is_some_and(|latest| !latest.is_outdated(&self.world, &key)) {
+                continue;
             }
             let Some(reconciled) = reconcile::reconcile(&mut self.world, &key) else { continue };
             let events = reconciled.events.iter();
@@ -143,10 +162,12 @@ impl Simulation {
             pass.errors.extend(reconciled.error.iter().map(|error| (key.clone(), error.clone())));
             self.latest.insert(key, reconciled);
         }
-        providers::advance(&mut self.world, &before, |object| {
+        self.providers.advance(&mut self.world, |object| {
             self.options.unready.iter().any(|unready| unready.matches(object))
         });
-        pass.compare(&before, &self.world);
+        let journal = self.world.take_journal();
+        self.latest.retain(|key, _| self.world.get(key).is_some());
+        pass.compare(journal, &self.world);
         pass
     }
 
@@ -172,20 +193,20 @@ impl Pass {
         self.created.is_empty() && self.changed.is_empty() && self.deleted.is_empty()
     }
 
-    fn compare(&mut self, before: &World, after: &World) {
-        for object in after.iter() {
-            match before.get(&object.key) {
-                None => self.created.push(object.key.clone()),
-                Some(old) if old.body != object.body => self.changed.push(object.key.clone()),
-                Some(_) => {}
+    fn compare(&mut self, journal: Journal, after: &World) {
+        for (key, before) in journal {
+            let now = after.get(&key);
+            let was_ready = before.as_ref().is_some_and(|before| before.ready);
+            if now.is_some_and(StoredObject::is_ready) && !was_ready {
+                self.became_ready.push(key.clone());
             }
-            let was_ready = before.get(&object.key).is_some_and(StoredObject::is_ready);
-            if object.is_ready() && !was_ready {
-                self.became_ready.push(object.key.clone());
+            match (before, now) {
+                (None, Some(_)) => self.created.push(key),
+                (Some(_), None) => self.deleted.push(key),
+                (Some(before), Some(now)) if before.body != now.body => self.changed.push(key),
+                _ => {}
             }
         }
-        self.deleted =
-            before.iter().map(|old| &old.key).filter(|key| after.get(key).is_none()).cloned().collect();
     }
 }
 

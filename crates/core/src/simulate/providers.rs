@@ -11,31 +11,48 @@ use serde_json::{Value, json};
 
 use super::world::{ObjectKey, StoredObject, World};
 
-/// Lets every object that is not a composite make progress.
-pub(super) fn advance(world: &mut World, before: &World, stays_unready: impl Fn(&StoredObject) -> bool) {
-    let addresses = addresses(world);
-    let mut updates = Vec::new();
-    for object in world.iter().filter(|object| object.owner.is_some() && !object.is_composite()) {
-        let settled = before.get(&object.key).is_some();
-        let ready = settled && !stays_unready(object) && dependencies_are_ready(world, object);
-        let address = addresses.get(&object.key).copied().unwrap_or_default();
-        if let Some(status) = status(object, ready, address) {
-            updates.push((object.key.clone(), status, is_managed_resource(object)));
-        }
-    }
-    for (key, status, managed) in updates {
-        world.set_status(&key, status);
-        if managed {
-            let name = key.name.clone();
-            world.annotate(&key, "crossplane.io/external-name", &name);
-        }
-    }
+/// The providers and what they remember.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Providers {
+    /// The number of each gateway, in order of appearance: addresses do not change when others come.
+    addresses: BTreeMap<ObjectKey, u32>,
 }
 
-/// A number for each object that serves an address, in key order.
-fn addresses(world: &World) -> BTreeMap<ObjectKey, u32> {
-    let gateways = world.iter().filter(|object| manifest(object)["kind"] == "Gateway");
-    gateways.zip(1..).map(|(object, number)| (object.key.clone(), number)).collect()
+impl Providers {
+    /// Lets every object that is not a composite make progress.
+    pub(super) fn advance(&mut self, world: &mut World, stays_unready: impl Fn(&StoredObject) -> bool) {
+        let mut updates = Vec::new();
+        let waiting = world.iter().filter(|object| {
+            object.owner.is_some() && object.settled_at < object.revision && !object.is_composite()
+        });
+        for object in waiting {
+            let known = world.is_known(&object.key);
+            let ready = known && !stays_unready(object) && dependencies_are_ready(world, object);
+            let address = self.address(object);
+            let status = status(object, ready, address);
+            updates.push((object.key.clone(), status, is_managed_resource(object), ready));
+        }
+        for (key, status, managed, ready) in updates {
+            if let Some(status) = status {
+                world.set_status(&key, status);
+                if managed {
+                    world.annotate(&key, "crossplane.io/external-name", &key.name.clone());
+                }
+            }
+            if ready {
+                world.settle(&key);
+            }
+        }
+    }
+
+    /// The number of an object's address, if it is one that gets an address.
+    fn address(&mut self, object: &StoredObject) -> u32 {
+        if manifest(object)["kind"] != "Gateway" {
+            return 0;
+        }
+        let next = u32::try_from(self.addresses.len() + 1).unwrap_or(u32::MAX);
+        *self.addresses.entry(object.key.clone()).or_insert(next)
+    }
 }
 
 /// The object itself, or the manifest it puts on another cluster.

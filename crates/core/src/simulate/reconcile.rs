@@ -31,6 +31,22 @@ pub struct Reconciled {
     pub requirements: Vec<Requirement>,
     /// Why nothing was composed, if it failed.
     pub error: Option<String>,
+    /// Revision of the world that was looked at.
+    revision: u64,
+}
+
+impl Reconciled {
+    /// Whether reconciling again could give another answer: compositions are pure, so only if something
+    /// they look at has changed.
+    pub(super) fn is_outdated(&self, world: &World, composite: &ObjectKey) -> bool {
+        let since = self.revision;
+        self.error.is_some()
+            || world.get(composite).is_some_and(|object| object.revision > since)
+            || world.composed_by(composite).any(|(_, object)| object.revision > since)
+            || self.requirements.iter().any(|requirement| {
+                world.kind_revision(group(&requirement.api_version), &requirement.kind) > since
+            })
+    }
 }
 
 /// The stable name of a composed resource whose composition gives none.
@@ -53,6 +69,7 @@ struct Answer {
 
 /// Reconciles the composite `key`; `None` if nothing composes it.
 pub(super) fn reconcile(world: &mut World, key: &ObjectKey) -> Option<Reconciled> {
+    let revision = world.revision();
     let composite = world.get(key)?;
     let answer = match call(world, composite) {
         Ok(answer) => answer,
@@ -63,13 +80,13 @@ pub(super) fn reconcile(world: &mut World, key: &ObjectKey) -> Option<Reconciled
             };
             let status = failed_status(composite, &text);
             world.set_status(key, status);
-            return Some(Reconciled { error: Some(text), ..Reconciled::default() });
+            return Some(Reconciled { error: Some(text), revision, ..Reconciled::default() });
         }
     };
     let ready = apply(world, key, &answer);
     let status = status(world.get(key)?, &answer, ready);
     world.set_status(key, status);
-    Some(answer.reconciled)
+    Some(Reconciled { revision, ..answer.reconciled })
 }
 
 /// Calls the composition, fetching what it requires until it asks for nothing new.
@@ -127,19 +144,17 @@ fn observe<'w>(
         observed.resources.insert(&owner.resource_key, Resource::new(object.document()));
     }
     for (key, requirement) in requirements {
-        let found = world.iter().filter(|object| satisfies(object, requirement));
+        let candidates = world.of_kind(group(&requirement.api_version), &requirement.kind);
+        let found = candidates.filter(|object| satisfies(object, requirement));
         observed.required.insert(key, found.map(|object| Resource::new(object.document())).collect());
     }
     observed
 }
 
 fn satisfies(object: &StoredObject, requirement: &Requirement) -> bool {
-    let same_kind =
-        object.key.kind == requirement.kind && object.key.group == group(&requirement.api_version);
     let same_namespace =
         requirement.namespace.as_ref().is_none_or(|namespace| object.key.namespace == *namespace);
-    same_kind
-        && same_namespace
+    same_namespace
         && match &requirement.select {
             Match::All => true,
             Match::Name(name) => object.key.name == *name,

@@ -40,14 +40,35 @@ pub struct StoredObject {
     pub declared_ready: bool,
     /// The object.
     pub body: Value,
+    /// Revision of the world in which it last changed.
+    pub(super) revision: u64,
+    /// Revision for which its provider had nothing more to do.
+    pub(super) settled_at: u64,
     /// The same as Struct wire bytes, which is what compositions read.
     wire: Vec<u8>,
 }
 
-/// All objects, ordered by key.
+/// All objects, ordered by key, and what changed since the journal was last taken.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     objects: BTreeMap<ObjectKey, StoredObject>,
+    /// What each composite composed, by resource key.
+    composed: BTreeMap<ObjectKey, BTreeMap<String, ObjectKey>>,
+    /// Counts changes.
+    revision: u64,
+    /// Revision in which an object of the group and kind last changed, appeared or went.
+    kinds: BTreeMap<(String, String), u64>,
+    journal: Journal,
+}
+
+/// Objects touched since the journal was last taken, as they were then; `None` if they did not exist.
+pub(super) type Journal = BTreeMap<ObjectKey, Option<Past>>;
+
+/// An object as it was.
+#[derive(Debug, Clone)]
+pub(super) struct Past {
+    pub(super) body: Value,
+    pub(super) ready: bool,
 }
 
 impl ObjectKey {
@@ -81,7 +102,8 @@ pub(super) fn group(api_version: &str) -> &str {
 impl StoredObject {
     fn new(body: Value, owner: Option<Owner>) -> Self {
         let wire = encode(&body).unwrap_or_default();
-        Self { key: ObjectKey::of(&body), owner, declared_ready: false, body, wire }
+        let key = ObjectKey::of(&body);
+        Self { key, owner, declared_ready: false, body, revision: 0, settled_at: 0, wire }
     }
 
     /// The object as compositions read it.
@@ -128,43 +150,58 @@ impl World {
             return key;
         }
         let declared_ready = old.is_some_and(|old| old.declared_ready);
-        let object = StoredObject { declared_ready, ..StoredObject::new(body, owner) };
+        self.note(&key);
+        self.disown(&key);
+        if let Some(owner) = &owner {
+            let siblings = self.composed.entry(owner.composite.clone()).or_default();
+            siblings.insert(owner.resource_key.clone(), key.clone());
+        }
+        let revision = self.revision;
+        let object = StoredObject { declared_ready, revision, ..StoredObject::new(body, owner) };
         self.objects.insert(key.clone(), object);
         key
     }
 
     /// Replaces an object's status.
     pub fn set_status(&mut self, key: &ObjectKey, status: Value) {
-        let Some(object) = self.objects.get_mut(key) else { return };
-        if object.body.get("status") == Some(&status) {
+        if self.objects.get(key).is_none_or(|object| object.body.get("status") == Some(&status)) {
             return;
         }
-        if let Value::Object(fields) = &mut object.body {
-            fields.insert("status".to_owned(), status);
-        }
-        object.wire = encode(&object.body).unwrap_or_default();
+        self.edit(key, |body| {
+            if let Value::Object(fields) = body {
+                fields.insert("status".to_owned(), status);
+            }
+        });
     }
 
     /// Sets an annotation.
     pub fn annotate(&mut self, key: &ObjectKey, name: &str, value: &str) {
-        let Some(object) = self.objects.get_mut(key) else { return };
-        if object.body["metadata"]["annotations"][name] == value {
+        let known = |object: &StoredObject| object.body["metadata"]["annotations"][name] == value;
+        if self.objects.get(key).is_none_or(known) {
             return;
         }
-        object.body["metadata"]["annotations"][name] = value.into();
-        object.wire = encode(&object.body).unwrap_or_default();
+        self.edit(key, |body| body["metadata"]["annotations"][name] = value.into());
     }
 
     /// Notes whether an object's composition declares it ready.
     pub fn declare_ready(&mut self, key: &ObjectKey, ready: bool) {
-        if let Some(object) = self.objects.get_mut(key) {
-            object.declared_ready = ready;
+        if self.objects.get(key).is_some_and(|object| object.declared_ready != ready) {
+            self.note(key);
+            if let Some(object) = self.objects.get_mut(key) {
+                object.declared_ready = ready;
+            }
         }
     }
 
-    /// Takes an object away.
+    /// Takes an object away, and everything composed for it.
     pub fn remove(&mut self, key: &ObjectKey) {
-        self.objects.remove(key);
+        let mut going = vec![key.clone()];
+        while let Some(key) = going.pop() {
+            self.note(&key);
+            self.disown(&key);
+            self.objects.remove(&key);
+            going.extend(self.composed.remove(&key).into_iter().flat_map(BTreeMap::into_values));
+        }
     }
 
     /// The object of that key.
@@ -177,11 +214,28 @@ impl World {
         self.objects.values()
     }
 
-    /// What `composite` has composed.
+    /// The objects of one group and kind, by key.
+    pub fn of_kind<'w>(
+        &'w self,
+        group: &str,
+        kind: &str,
+    ) -> impl Iterator<Item = &'w StoredObject> + use<'w> {
+        let first = ObjectKey {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: String::new(),
+            name: String::new(),
+        };
+        let wanted = (first.group.clone(), first.kind.clone());
+        let rest = self.objects.range(first..).map(|(_, object)| object);
+        rest.take_while(move |object| (&object.key.group, &object.key.kind) == (&wanted.0, &wanted.1))
+    }
+
+    /// What `composite` has composed, by resource key.
     pub fn composed_by(&self, composite: &ObjectKey) -> impl Iterator<Item = (&Owner, &StoredObject)> {
-        let owned =
-            self.objects.values().filter_map(|object| object.owner.as_ref().map(|owner| (owner, object)));
-        owned.filter(move |(owner, _)| owner.composite == *composite)
+        let keys = self.composed.get(composite).into_iter().flat_map(BTreeMap::values);
+        let objects = keys.filter_map(|key| self.objects.get(key));
+        objects.filter_map(|object| Some((object.owner.as_ref()?, object)))
     }
 
     /// The composites, in order.
@@ -191,5 +245,65 @@ impl World {
             .filter(|object| object.is_composite())
             .map(|object| object.key.clone())
             .collect()
+    }
+
+    /// The number of changes so far.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Revision in which anything of the group and kind last changed.
+    pub(super) fn kind_revision(&self, group: &str, kind: &str) -> u64 {
+        self.kinds.get(&(group.to_owned(), kind.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Notes that a provider had nothing more to do for the object as it is.
+    pub(super) fn settle(&mut self, key: &ObjectKey) {
+        if let Some(object) = self.objects.get_mut(key) {
+            object.settled_at = object.revision;
+        }
+    }
+
+    /// Whether the object exists and already did when the journal was last taken.
+    pub(super) fn is_known(&self, key: &ObjectKey) -> bool {
+        self.objects.contains_key(key) && !matches!(self.journal.get(key), Some(None))
+    }
+
+    /// What was touched since this was last asked.
+    pub(super) fn take_journal(&mut self) -> Journal {
+        std::mem::take(&mut self.journal)
+    }
+
+    fn edit(&mut self, key: &ObjectKey, edit: impl FnOnce(&mut Value)) {
+        self.note(key);
+        let Some(object) = self.objects.get_mut(key) else { return };
+        edit(&mut object.body);
+        object.wire = encode(&object.body).unwrap_or_default();
+        object.revision = self.revision;
+    }
+
+    /// Starts a new revision, in which the object of that key changes.
+    fn note(&mut self, key: &ObjectKey) {
+        self.revision += 1;
+        self.kinds.insert((key.group.clone(), key.kind.clone()), self.revision);
+        let objects = &self.objects;
+        self.journal.entry(key.clone()).or_insert_with(|| {
+            objects.get(key).map(|object| Past { body: object.body.clone(), ready: object.is_ready() })
+        });
+    }
+
+    /// Takes an object out of the list of what its composer composed.
+    fn disown(&mut self, key: &ObjectKey) {
+        let Some(owner) = self.objects.get(key).and_then(|object| object.owner.clone()) else { return };
+        if let Some(siblings) = self.composed.get_mut(&owner.composite)
+            && siblings.get(&owner.resource_key) == Some(key)
+        {
+            siblings.remove(&owner.resource_key);
+            // The composer now observes less, which may change its answer.
+            let revision = self.revision;
+            if let Some(composer) = self.objects.get_mut(&owner.composite) {
+                composer.revision = revision;
+            }
+        }
     }
 }
