@@ -112,6 +112,3 @@ fn system_usage(of: UsedBy<'static>, by: UsedBy<'static>) -> Body<'static> {
     let object: UsageObject<'static> = usage(of, by);
     Body::of(&object.with_metadata(Metadata::in_namespace(SYSTEM_NAMESPACE)))
 }
-
-#[cfg(test)]
-mod tests;

@@ -149,6 +149,3 @@ fn manifest<S>(api_version: &'static str, kind: &'static str, metadata: Metadata
 }
 
 type Manifest<S> = KubernetesObject<'static, Spec<S>>;
-
-#[cfg(test)]
-mod tests;
