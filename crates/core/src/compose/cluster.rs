@@ -17,9 +17,9 @@ pub mod nebius;
 pub mod vultr;
 
 mod access;
+mod address_range;
 mod composer;
 mod fields;
-mod limits;
 mod managed;
 pub mod node_pool;
 pub mod provider;
@@ -27,7 +27,8 @@ mod selector;
 mod storage_class;
 
 pub use access::{AccessSpec, KUBECONFIG_KEY, SecretEntry, Tool};
-pub use composer::{Composer, held_status};
+pub use address_range::AddressRange;
+pub use composer::{Composer, held_status, stand_still};
 pub(crate) use fields::fields;
 pub use fields::{FieldValue, Fields};
 pub use managed::{Managed, ManagedKind, ManagedSpec, OBSERVE, ORPHAN, SEED};

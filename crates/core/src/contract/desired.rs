@@ -151,6 +151,14 @@ impl<'a> Desired<'a> {
             .or_insert_with(|| DesiredResource { body: Body::held(resource.document), ready });
     }
 
+    /// Keeps an observed resource like [`Self::hold`], but with the readiness given.
+    pub fn hold_as(&mut self, key: &'a str, resource: &Resource<'a>, ready: Ready) {
+        self.hold(key, resource);
+        if let Some(held) = self.resources.get_mut(key) {
+            held.ready = ready;
+        }
+    }
+
     /// Keeps every observed resource that is not desired yet: the answer when an input is unusable.
     pub fn hold_all(&mut self, observed: &Observed<'a>) {
         for (key, resource) in &observed.resources {

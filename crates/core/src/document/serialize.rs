@@ -438,7 +438,7 @@ impl Serialize for Document<'_> {
     }
 }
 
-/// An object without `status` and the metadata a server sets, ready to be wanted as it is.
+/// An object without `status`, `spec.crossplane` and the metadata a server sets, ready to be wanted as it is.
 pub(crate) fn without_server_fields(document: Document<'_>) -> Vec<u8> {
     /// Metadata a client may set.
     const KEPT: [&[u8]; 7] = [
@@ -463,16 +463,21 @@ pub(crate) fn without_server_fields(document: Document<'_>) -> Vec<u8> {
     };
     let Some(object) = document.as_struct_bytes() else { return Vec::new() };
     let mut out = Vec::with_capacity(object.len());
-    filter(object, &mut out, &|key| key != b"status" && key != b"metadata");
-    if let Some(metadata) = document.get(&["metadata"]).and_then(|metadata| metadata.as_struct_bytes()) {
+    filter(object, &mut out, &|key| !matches!(key, b"status" | b"metadata" | b"spec"));
+    let mut part = |name: &str, keep: &dyn Fn(&[u8]) -> bool| {
+        let Some(value) = document.get(&[name]) else { return };
+        let Some(object) = value.as_struct_bytes() else { return };
         let entry = open(&mut out, 1);
-        write_bytes_field(&mut out, 1, b"metadata");
+        write_bytes_field(&mut out, 1, name.as_bytes());
         let value = open(&mut out, 2);
-        let object = open(&mut out, 5);
-        filter(metadata, &mut out, &|key| KEPT.contains(&key));
-        for gap in [object, value, entry] {
+        let inner = open(&mut out, 5);
+        filter(object, &mut out, keep);
+        for gap in [inner, value, entry] {
             close(&mut out, gap);
         }
-    }
+    };
+    part("metadata", &|key| KEPT.contains(&key));
+    // `spec.crossplane` is Crossplane's bookkeeping of a composite; wanting an old state of it would undo it.
+    part("spec", &|key| key != b"crossplane");
     out
 }

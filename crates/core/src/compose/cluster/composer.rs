@@ -140,13 +140,13 @@ impl<'r, 'a> Composer<'r, 'a> {
         self.desired.add(key, body, Ready::True);
     }
 
-    /// Keeps what exists under `key` although the input it is made from is missing; `ready` counts it as
-    /// ready without looking, for what is always ready.
+    /// Keeps what exists under `key` although the input it is made from is missing; `Ready::True` counts it
+    /// as ready without looking, for what is always ready.
     pub fn hold(&mut self, key: &str, ready: Ready) {
-        let Some((key, resource)) = self.observed.resources.get_key_value(key) else { return };
-        self.desired.hold(key, resource);
-        if let (Ready::True, Some(held)) = (ready, self.desired.resources.get_mut(*key)) {
-            held.ready = Ready::True;
+        match (self.observed.resources.get_key_value(key), ready) {
+            (None, _) => {}
+            (Some((key, resource)), Ready::True) => self.desired.hold_as(key, resource, ready),
+            (Some((key, resource)), _) => self.desired.hold(key, resource),
         }
     }
 

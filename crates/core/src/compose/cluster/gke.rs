@@ -8,7 +8,9 @@ use modelplane_api::kind::{KindInfo, Object};
 use modelplane_api::names::SYSTEM_POOL;
 
 use super::provider::{Cloud, DEFAULT_DISK_SIZE_GB, PoolRequest, Sizing, complete};
-use super::{Composer, Fields, Managed, ManagedKind, Selector, StorageClass, Tool, fields, node_pool};
+use super::{
+    AddressRange, Composer, Fields, Managed, ManagedKind, Selector, StorageClass, Tool, fields, node_pool,
+};
 use crate::contract::{ComposeError, Desired, Observed, Ready, Required, Severity};
 
 /// Google Kubernetes Engine.
@@ -100,11 +102,16 @@ impl Cloud for Gke {
 fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError> {
     let GKECluster { spec, .. } = observed.decode_composite()?;
     let mut cluster = Composer::new(observed, spec.credentials.as_ref())?;
+    let fallback = Networking::default();
+    let networking = spec.networking.as_ref().unwrap_or(&fallback);
+    for overlap in overlaps(networking).map_err(|problem| observed.error(problem))? {
+        cluster.desired.event(Severity::Warning, overlap);
+    }
     let project = match project(&mut cluster, &spec) {
         Ok(project) => project,
         Err((severity, message)) => return Ok(cluster.wait(severity, message)),
     };
-    let mut gke = GkeComposer { cluster, spec: &spec };
+    let mut gke = GkeComposer { cluster, spec: &spec, networking };
     gke.network();
     gke.control_plane(&project);
     gke.node_pools();
@@ -146,10 +153,31 @@ fn observed_project<'a>(observed: &Observed<'a>) -> Option<&'a str> {
     pool.strip_suffix(WORKLOAD_POOL_SUFFIX).filter(|project| !project.is_empty())
 }
 
+/// Address ranges that overlap, which Google will refuse; an error if one cannot be read.
+fn overlaps(networking: &Networking) -> Result<Vec<String>, String> {
+    let named = [
+        ("nodeCidr", networking.node_cidr()),
+        ("podCidr", networking.pod_cidr()),
+        ("serviceCidr", networking.service_cidr()),
+    ];
+    let mut ranges: Vec<(&str, AddressRange)> = Vec::with_capacity(named.len());
+    let mut warnings = Vec::new();
+    for (field, text) in named {
+        let range = AddressRange::parse(&format!("spec.networking.{field}"), text)?;
+        for (other, earlier) in ranges.iter().filter(|(_, earlier)| earlier.overlaps(range)) {
+            let problem = format!("spec.networking.{field} {range} overlaps {other} {earlier}");
+            warnings.push(format!("{problem}; set both to ranges that are free"));
+        }
+        ranges.push((field, range));
+    }
+    Ok(warnings)
+}
+
 /// One pass over one GKE cluster.
 struct GkeComposer<'r, 'a> {
     cluster: Composer<'r, 'a>,
     spec: &'r GKEClusterSpec,
+    networking: &'r Networking,
 }
 
 impl GkeComposer<'_, '_> {
@@ -162,8 +190,7 @@ impl GkeComposer<'_, '_> {
     }
 
     fn network(&mut self) {
-        let fallback = Networking::default();
-        let networking = self.spec.networking.as_ref().unwrap_or(&fallback);
+        let networking = self.networking;
         let ranges = [("pods", networking.pod_cidr()), ("services", networking.service_cidr())]
             .map(|(name, cidr)| fields! {"rangeName": name, "ipCidrRange": cidr});
         let subnet = fields! {

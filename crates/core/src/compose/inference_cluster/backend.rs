@@ -51,7 +51,12 @@ pub(super) fn compose(pass: &mut Pass<'_, '_>, provider: Option<&'static Provide
 }
 
 fn provider_config(pass: &mut Pass<'_, '_>, access: Option<&Access>) {
-    let Some(access) = access else { return hold(pass, PROVIDER_CONFIG_KEY, Some(Ready::True)) };
+    let Some(access) = access else {
+        if let Some((key, existing)) = pass.observed.resources.get_key_value(PROVIDER_CONFIG_KEY) {
+            pass.desired.hold_as(key, existing, Ready::True);
+        }
+        return;
+    };
     let mut spec = AccessSpec::kubeconfig(SecretEntry {
         // Published secrets are in the namespace of the cluster object, which is always this one.
         namespace: SYSTEM_NAMESPACE.into(),
@@ -72,7 +77,10 @@ fn serving_stack(pass: &mut Pass<'_, '_>, provider: Option<&'static Provider>, a
         None => existing_secrets(pass),
     };
     if secrets.is_empty() {
-        return hold(pass, SERVING_STACK_KEY, None);
+        if let Some((key, existing)) = pass.observed.resources.get_key_value(SERVING_STACK_KEY) {
+            pass.desired.hold(key, existing);
+        }
+        return;
     }
     let spec = ServingStackSpec {
         secrets,
@@ -102,13 +110,4 @@ fn keep_cluster_for_stack(pass: &mut Pass<'_, '_>, provider: &'static Provider) 
     );
     let body = Body::of(&object.with_metadata(Metadata::in_namespace(SYSTEM_NAMESPACE)));
     pass.desired.add(provider.usage_key(), body, Ready::True);
-}
-
-/// Keeps what exists under `key`; its readiness is its own unless it is said here.
-fn hold(pass: &mut Pass<'_, '_>, key: &str, ready: Option<Ready>) {
-    let Some((key, resource)) = pass.observed.resources.get_key_value(key) else { return };
-    pass.desired.hold(key, resource);
-    if let (Some(ready), Some(held)) = (ready, pass.desired.resources.get_mut(*key)) {
-        held.ready = ready;
-    }
 }

@@ -36,12 +36,7 @@ pub(super) fn compose(pass: &mut Pass<'_, '_>, provider: &'static Provider) -> O
             match child {
                 // Without this the composite would have nothing that is not ready.
                 None => pass.desired.ready = Ready::False,
-                Some((key, child)) => {
-                    pass.desired.hold(key, child);
-                    if let Some(held) = pass.desired.resources.get_mut(*key) {
-                        held.ready = ready;
-                    }
-                }
+                Some((key, child)) => pass.desired.hold_as(key, child, ready),
             }
         }
     }

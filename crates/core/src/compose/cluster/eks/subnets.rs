@@ -4,16 +4,15 @@
 //! (spec clusters §5), as long as that is inside the VPC and free; otherwise it is the first free range of
 //! the same size. A private subnet that exists keeps its range: AWS cannot change it.
 
-use std::net::Ipv4Addr;
-
 use modelplane_api::eks_cluster::{DEFAULT_SUBNETS, EKSClusterSpec, Networking};
 
+use crate::compose::cluster::AddressRange;
 use crate::contract::Observed;
 
 /// The subnets of a cluster, in order of their zones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subnets {
-    /// Range of the VPC.
+    /// AddressRange of the VPC.
     pub vpc: String,
     /// Subnets of each zone.
     pub zones: Vec<Zone>,
@@ -40,16 +39,16 @@ impl Subnets {
     pub fn plan(spec: &EKSClusterSpec, observed: &Observed<'_>) -> Result<Self, String> {
         let fallback = Networking::default();
         let networking = spec.networking.as_ref().unwrap_or(&fallback);
-        let vpc = Range::parse("spec.networking.vpcCidr", networking.vpc_cidr())?;
+        let vpc = AddressRange::parse("spec.networking.vpcCidr", networking.vpc_cidr())?;
         let given: Vec<&str> = match networking.subnet_cidrs.as_slice() {
             [] => DEFAULT_SUBNETS.to_vec(),
             given => given.iter().map(String::as_str).collect(),
         };
         let parse = |(index, text): (usize, &&str)| {
-            Range::parse(&format!("spec.networking.subnetCidrs[{index}]"), text)
+            AddressRange::parse(&format!("spec.networking.subnetCidrs[{index}]"), text)
         };
-        let public: Vec<Range> = given.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
-        let existing: Vec<Option<Range>> =
+        let public: Vec<AddressRange> = given.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+        let existing: Vec<Option<AddressRange>> =
             (0..public.len()).map(|index| existing_private(observed, index)).collect();
         let private = private_ranges(vpc, &public, &existing)?;
         let zones = given.iter().zip(&private).enumerate();
@@ -68,14 +67,18 @@ fn zone_letter(index: usize) -> char {
     u8::try_from(index).ok().filter(|index| *index < 26).map_or('?', |index| char::from(b'a' + index))
 }
 
-fn existing_private(observed: &Observed<'_>, index: usize) -> Option<Range> {
+fn existing_private(observed: &Observed<'_>, index: usize) -> Option<AddressRange> {
     let subnet = observed.resources.get(format!("private-subnet-{index}").as_str())?;
-    Range::parse("", subnet.document.text_at(&["spec", "forProvider", "cidrBlock"])?).ok()
+    AddressRange::parse("", subnet.document.text_at(&["spec", "forProvider", "cidrBlock"])?).ok()
 }
 
 /// A private range for each public one.
-fn private_ranges(vpc: Range, public: &[Range], existing: &[Option<Range>]) -> Result<Vec<Range>, String> {
-    let mut planned: Vec<Option<Range>> = Vec::with_capacity(public.len());
+fn private_ranges(
+    vpc: AddressRange,
+    public: &[AddressRange],
+    existing: &[Option<AddressRange>],
+) -> Result<Vec<AddressRange>, String> {
+    let mut planned: Vec<Option<AddressRange>> = Vec::with_capacity(public.len());
     for (public_range, existing) in public.iter().zip(existing) {
         let usual = public_range.raised(PRIVATE_OFFSET).filter(|range| {
             let taken = public.iter().chain(planned.iter().flatten()).any(|other| other.overlaps(*range));
@@ -85,8 +88,8 @@ fn private_ranges(vpc: Range, public: &[Range], existing: &[Option<Range>]) -> R
     }
     for index in 0..planned.len() {
         if planned[index].is_none() {
-            let taken: Vec<Range> = public.iter().chain(planned.iter().flatten()).copied().collect();
-            let free = vpc.first_free(public[index].prefix, &taken).ok_or_else(|| {
+            let taken: Vec<AddressRange> = public.iter().chain(planned.iter().flatten()).copied().collect();
+            let free = vpc.first_free(public[index], &taken).ok_or_else(|| {
                 format!(
                     "spec.networking.vpcCidr {vpc} has no room for a private subnet the size of \
                      subnetCidrs[{index}] {}; use a larger VPC or smaller subnets",
@@ -100,7 +103,7 @@ fn private_ranges(vpc: Range, public: &[Range], existing: &[Option<Range>]) -> R
 }
 
 /// Ranges that AWS will refuse, which the user has to put right.
-fn overlaps(vpc: Range, public: &[Range], private: &[Range]) -> Vec<String> {
+fn overlaps(vpc: AddressRange, public: &[AddressRange], private: &[AddressRange]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, range) in public.iter().enumerate() {
         let field = format!("spec.networking.subnetCidrs[{index}] {range}");
@@ -114,71 +117,6 @@ fn overlaps(vpc: Range, public: &[Range], private: &[Range]) -> Vec<String> {
         }
     }
     warnings
-}
-
-/// A range of IPv4 addresses (CIDR); the address may have bits below the prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Range {
-    address: u32,
-    prefix: u32,
-}
-
-impl Range {
-    fn parse(field: &str, text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/');
-        let parsed = parts.and_then(|(address, prefix)| {
-            let address = address.parse::<Ipv4Addr>().ok()?.to_bits();
-            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= 32)?;
-            Some(Self { address, prefix })
-        });
-        parsed.ok_or_else(|| format!("{field}: {text:?} is not an IPv4 range such as 10.0.0.0/20"))
-    }
-
-    fn first(self) -> u64 {
-        u64::from(self.address) & !(self.size() - 1)
-    }
-
-    fn size(self) -> u64 {
-        1 << (32 - self.prefix)
-    }
-
-    fn end(self) -> u64 {
-        self.first() + self.size()
-    }
-
-    fn contains(self, other: Self) -> bool {
-        self.first() <= other.first() && other.end() <= self.end()
-    }
-
-    fn overlaps(self, other: Self) -> bool {
-        self.first() < other.end() && other.first() < self.end()
-    }
-
-    fn raised(self, by: u32) -> Option<Self> {
-        Some(Self { address: self.address.checked_add(by)?, prefix: self.prefix })
-    }
-
-    /// The lowest free range of `prefix` inside this one.
-    fn first_free(self, prefix: u32, taken: &[Self]) -> Option<Self> {
-        let mut start = self.first();
-        loop {
-            let candidate = Self { address: u32::try_from(start).ok()?, prefix };
-            if !self.contains(candidate) {
-                return None;
-            }
-            // The next candidate starts behind what is in the way, so a handful of steps suffice.
-            match taken.iter().filter(|other| other.overlaps(candidate)).map(|other| other.end()).max() {
-                None => return Some(candidate),
-                Some(end) => start = end.next_multiple_of(candidate.size()),
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Range {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", Ipv4Addr::from_bits(self.address), self.prefix)
-    }
 }
 
 #[cfg(test)]
