@@ -9,6 +9,8 @@ pub(super) const EXPONENT_LIMIT: i64 = 10_000;
 const SCALED_DIGITS: usize = 18;
 /// Decimal places that a quantity keeps.
 pub(super) const PLACES: i32 = 9;
+/// Units of 10^−9 in 1.
+const NANOS: i128 = 1_000_000_000;
 /// Largest magnitude that a binary suffix can express.
 const BINARY_LIMIT: u64 = i64::MAX as u64;
 
@@ -145,15 +147,15 @@ fn parse_binary(
     }
     let (number, places) = whole_number(text, parts)?;
     let number = number.times(1 << power);
-    let zero = number.is_zero();
-    let Big { negative, nanos, scale, .. } = big(parts.negative, number, places, Format::BinarySi);
-    let one = Natural::from_u64(1).shifted_up(PLACES as usize);
-    let most = Natural::from_u64(BINARY_LIMIT).shifted_up(PLACES as usize);
-    Ok(Quantity::big(if nanos > most {
-        Big { negative, nanos: most, scale: 0, format: Format::BinarySi }
+    let big = big(parts.negative, number, places, Format::BinarySi);
+    // Whatever does not fit 128 bits lies above the cap, too.
+    let nanos = big.nanos.to_small().unwrap_or(i128::MAX);
+    Ok(Quantity::big(if nanos > i128::from(BINARY_LIMIT) * NANOS {
+        let nanos = Natural::from_u64(BINARY_LIMIT).shifted_up(PLACES as usize);
+        Big { nanos, scale: 0, ..big }
     } else {
-        let format = if !zero && nanos < one { Format::DecimalSi } else { Format::BinarySi };
-        Big { negative, nanos, scale, format }
+        let format = if 0 < nanos && nanos < NANOS { Format::DecimalSi } else { Format::BinarySi };
+        Big { format, ..big }
     }))
 }
 
