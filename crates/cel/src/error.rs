@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::eval::Exhausted;
+
 /// Why an expression was refused before it ran: one sentence and the place it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
@@ -96,3 +98,12 @@ impl fmt::Display for EvaluationError {
 }
 
 impl std::error::Error for EvaluationError {}
+
+impl From<Exhausted> for EvaluationError {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::new(match exhausted {
+            Exhausted::Cost => "the evaluation exceeds the cost limit",
+            Exhausted::Work => "the evaluation copies or compares too much",
+        })
+    }
+}

@@ -1,0 +1,808 @@
+//! Which functions exist, with their overloads, cost rules and the Kubernetes version that introduced them.
+//!
+//! Signatures are written in a small notation, one letter per simple type: `b` bool, `i` int, `u` uint,
+//! `d` double, `s` string, `y` bytes, `t` timestamp, `D` duration, `q` Quantity, `v` Semver, `U` URL,
+//! `F` named format, `I` IP, `C` CIDR, `*` dyn, `A` `B` type variables, and `Lx`, `Mxy`, `Ox`, `Tx` for list,
+//! map, optional and type of type. `.` before the arguments marks a member function.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::named_format::NamedFormat;
+use crate::types::{Shape, Type, Types};
+
+/// An implementation; each handles all its overloads by the types of its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    // Planned as control flow, never called.
+    And,
+    Or,
+    Conditional,
+    Index,
+    OptionalIndex,
+    OptionalSelect,
+    OptionalOr,
+    OptionalOrValue,
+    // Operators.
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Not,
+    Negate,
+    NotStrictlyFalse,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    In,
+    // Standard functions.
+    Size,
+    TypeOf,
+    Bool,
+    Bytes,
+    Double,
+    Duration,
+    Dyn,
+    Int,
+    String,
+    Timestamp,
+    Uint,
+    Contains,
+    EndsWith,
+    StartsWith,
+    Matches,
+    FullYear,
+    Month,
+    DayOfYear,
+    DayOfMonth,
+    Date,
+    DayOfWeek,
+    Hours,
+    Minutes,
+    Seconds,
+    Milliseconds,
+    // Optionals.
+    OptionalOf,
+    OptionalOfNonZero,
+    OptionalNone,
+    OptionalValue,
+    OptionalHasValue,
+    OptionalUnwrap,
+    First,
+    Last,
+    // Strings.
+    CharAt,
+    IndexOf,
+    LastIndexOf,
+    LowerAscii,
+    UpperAscii,
+    Replace,
+    Split,
+    Substring,
+    Trim,
+    Join,
+    Format,
+    Quote,
+    // Regular expressions.
+    Find,
+    FindAll,
+    // Lists.
+    IsSorted,
+    Sum,
+    SumUint,
+    SumDouble,
+    SumDuration,
+    Min,
+    Max,
+    Distinct,
+    Flatten,
+    Reverse,
+    Slice,
+    Sort,
+    SortByKeys,
+    Range,
+    MapInsert,
+    // Sets.
+    SetsContains,
+    SetsEquivalent,
+    SetsIntersects,
+    // Quantities and versions.
+    Quantity,
+    IsQuantity,
+    Sign,
+    IsGreaterThan,
+    IsLessThan,
+    CompareTo,
+    IsInteger,
+    AsInteger,
+    AsApproximateFloat,
+    QuantityAdd,
+    QuantitySub,
+    Semver,
+    IsSemver,
+    Major,
+    Minor,
+    Patch,
+    // Addresses.
+    Ip,
+    IsIp,
+    IpIsCanonical,
+    Family,
+    IsUnspecified,
+    IsLoopback,
+    IsLinkLocalMulticast,
+    IsLinkLocalUnicast,
+    IsGlobalUnicast,
+    Cidr,
+    IsCidr,
+    ContainsIp,
+    ContainsCidr,
+    CidrIp,
+    PrefixLength,
+    Masked,
+    // URLs.
+    Url,
+    IsUrl,
+    UrlScheme,
+    UrlHost,
+    UrlHostname,
+    UrlPort,
+    UrlEscapedPath,
+    UrlQuery,
+    NamedFormat(NamedFormat),
+    FormatNamed,
+    Validate,
+    // Device attributes.
+    Includes,
+    // Numbers.
+    Greatest,
+    Least,
+    Ceil,
+    Floor,
+    Round,
+    Trunc,
+    Abs,
+    SignOf,
+    IsNan,
+    IsInf,
+    IsFinite,
+    BitAnd,
+    BitOr,
+    BitXor,
+    BitNot,
+    BitShiftLeft,
+    BitShiftRight,
+    Sqrt,
+}
+
+impl Op {
+    /// Whether a call with constant operands is made while compiling: parsers, tests and conversions.
+    pub(crate) fn folds(self) -> bool {
+        matches!(
+            self,
+            Op::Bool
+                | Op::Bytes
+                | Op::Double
+                | Op::Duration
+                | Op::Dyn
+                | Op::Int
+                | Op::String
+                | Op::Timestamp
+                | Op::TypeOf
+                | Op::Uint
+                | Op::Quantity
+                | Op::IsQuantity
+                | Op::Semver
+                | Op::IsSemver
+                | Op::Ip
+                | Op::IsIp
+                | Op::IpIsCanonical
+                | Op::Cidr
+                | Op::IsCidr
+                | Op::Url
+                | Op::IsUrl
+        )
+    }
+}
+
+/// How a call is metered and estimated. Names follow what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// One unit.
+    One,
+    /// Nothing of its own; the planner spends what the operands cost.
+    Free,
+    /// The estimator's name for `a && b` and `a || b`.
+    Logic,
+    Conditional,
+    /// The shorter of two operands is traversed.
+    Comparison,
+    /// `==`: as a comparison, but one unit for Kubernetes' own types.
+    Equality,
+    InList,
+    IndexList,
+    IndexMap,
+    AddText,
+    AddList,
+    /// `startsWith`, `endsWith`: the receiver is traversed (estimated by the argument).
+    Affix,
+    Contains,
+    Matches,
+    StringToBytes,
+    BytesToString,
+    Quote,
+    FormatText,
+    Dyn,
+    /// The elements of a list, or the bytes of a string, are traversed once.
+    Traverse,
+    /// The text is traversed once and the result has its size.
+    SameText,
+    Replace,
+    Split,
+    Join,
+    Find,
+    /// A global function parses its first argument.
+    Parse,
+    /// As `Parse`, with the result's size: `url`.
+    ParseSized,
+    ParseTwice,
+    ContainsIp,
+    ContainsIpText,
+    ContainsCidr,
+    ContainsCidrText,
+    Validate,
+    Slice,
+    Flatten,
+    Range,
+    Reverse,
+    Distinct,
+    Sort { text: bool },
+    SortByKeys { text: bool },
+    /// `sets.*`: the product of both sizes, times the factor.
+    Sets(u8),
+    Includes,
+}
+
+/// One signature of a function.
+#[derive(Debug)]
+pub(crate) struct Overload {
+    pub(crate) member: bool,
+    pub(crate) arguments: Vec<Type>,
+    pub(crate) result: Type,
+    /// How many type variables the signature has.
+    pub(crate) variables: u32,
+    pub(crate) op: Op,
+    pub(crate) cost: Cost,
+}
+
+/// A function with all its overloads.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) overloads: Vec<Overload>,
+    /// The implementation that picks the overload by the arguments.
+    pub(crate) op: Op,
+    /// The cost where the checker left several overloads open.
+    pub(crate) open_cost: Cost,
+    /// Whether such an open call stops evaluating arguments at the first error.
+    pub(crate) dispatched: bool,
+    /// The Kubernetes 1.x that introduced it.
+    pub(crate) since: u8,
+    pub(crate) library: Library,
+}
+
+/// A group of functions that is switched as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Library {
+    Standard,
+    Math,
+    /// `includes`, with the feature gate `DRAListTypeAttributes`.
+    ListAttributes,
+}
+
+/// Every function, and the types their signatures use.
+#[derive(Debug)]
+pub(crate) struct Declarations {
+    pub(crate) types: Types<'static>,
+    functions: HashMap<&'static str, Function>,
+    /// The type names an expression can use as values, with the type of that value.
+    type_names: HashMap<&'static str, Type>,
+}
+
+/// The table shared by all environments.
+pub(crate) static DECLARATIONS: LazyLock<Declarations> = LazyLock::new(Declarations::build);
+
+impl Declarations {
+    pub(crate) fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.get(name)
+    }
+
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
+        self.functions.keys().copied()
+    }
+
+    pub(crate) fn type_name(&self, name: &str) -> Option<(&'static str, Type)> {
+        self.type_names.get_key_value(name).map(|(name, kind)| (*name, *kind))
+    }
+
+    fn build() -> Self {
+        let mut notation = Notation::default();
+        let mut functions: HashMap<&'static str, Function> = HashMap::new();
+        for row in rows() {
+            let function = functions.entry(row.name).or_insert_with(|| Function {
+                name: row.name,
+                overloads: Vec::new(),
+                op: row.op,
+                open_cost: row.open_cost,
+                dispatched: row.dispatched,
+                since: row.since,
+                library: row.library,
+            });
+            function.overloads.push(notation.overload(&row));
+        }
+        let type_names = [
+            ("bool", "b"), ("bytes", "y"), ("double", "d"), ("google.protobuf.Duration", "D"), ("int", "i"),
+            ("list", "LA"), ("map", "MAB"), ("null_type", "n"), ("string", "s"),
+            ("google.protobuf.Timestamp", "t"), ("uint", "u"), ("optional_type", "OA"), ("net.IP", "I"),
+            ("net.CIDR", "C"), ("type", "TA"),
+        ]
+        .into_iter()
+        .map(|(name, signature)| {
+            let inner = notation.read(signature.as_bytes(), &mut 0);
+            (name, notation.add(Shape::Meta(inner)))
+        })
+        .collect();
+        Self { types: notation.types, functions, type_names }
+    }
+}
+
+/// A line of the table.
+struct Row {
+    name: &'static str,
+    signature: &'static str,
+    op: Op,
+    cost: Cost,
+    open_cost: Cost,
+    dispatched: bool,
+    since: u8,
+    library: Library,
+}
+
+/// Reads the notation of signatures.
+#[derive(Default)]
+struct Notation {
+    types: Types<'static>,
+}
+
+impl Notation {
+    fn add(&mut self, shape: Shape) -> Type {
+        self.types.add(shape).expect("declared types are small")
+    }
+
+    fn overload(&mut self, row: &Row) -> Overload {
+        let (arguments, result) = row.signature.split_once(" -> ").expect("a signature has a result");
+        let member = arguments.starts_with('.');
+        let arguments = arguments.trim_start_matches('.').as_bytes();
+        let mut at = 0;
+        let mut read = Vec::new();
+        while at < arguments.len() {
+            read.push(self.read(arguments, &mut at));
+        }
+        let variables = if row.signature.contains('B') { 2 } else { u32::from(row.signature.contains('A')) };
+        Overload {
+            member,
+            arguments: read,
+            result: self.read(result.as_bytes(), &mut 0),
+            variables,
+            op: row.op,
+            cost: row.cost,
+        }
+    }
+
+    fn read(&mut self, text: &[u8], at: &mut usize) -> Type {
+        let letter = text[*at];
+        *at += 1;
+        match letter {
+            b'b' => Type::BOOL,
+            b'i' => Type::INT,
+            b'u' => Type::UINT,
+            b'd' => Type::DOUBLE,
+            b's' => Type::STRING,
+            b'y' => Type::BYTES,
+            b't' => Type::TIMESTAMP,
+            b'D' => Type::DURATION,
+            b'q' => Type::QUANTITY,
+            b'v' => Type::SEMVER,
+            b'U' => Type::URL,
+            b'F' => Type::FORMAT,
+            b'I' => Type::IP,
+            b'C' => Type::CIDR,
+            b'n' => Type::NULL,
+            b'*' => Type::DYN,
+            b'A' => self.add(Shape::Variable(0)),
+            b'B' => self.add(Shape::Variable(1)),
+            b'L' => {
+                let inner = self.read(text, at);
+                self.add(Shape::List(inner))
+            }
+            b'O' => {
+                let inner = self.read(text, at);
+                self.add(Shape::Optional(inner))
+            }
+            b'T' => {
+                let inner = self.read(text, at);
+                self.add(Shape::Meta(inner))
+            }
+            b'M' => {
+                let key = self.read(text, at);
+                let value = self.read(text, at);
+                self.add(Shape::Map(key, value))
+            }
+            other => unreachable!("signature letter {other:?} is not in the table of letters"),
+        }
+    }
+}
+
+/// Collects rows; one method call per function keeps the table readable.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+}
+
+impl Rows {
+    /// A function of which every overload has the same cost rule.
+    fn add(&mut self, since: u8, name: &'static str, op: Op, cost: Cost, signatures: &[&'static str]) {
+        for signature in signatures {
+            self.rows.push(Row {
+                name,
+                signature,
+                op,
+                cost,
+                open_cost: cost,
+                dispatched: true,
+                since,
+                library: Library::Standard,
+            });
+        }
+    }
+
+    /// A function whose overloads have rules of their own; an open call costs one.
+    fn varied(&mut self, since: u8, name: &'static str, op: Op, overloads: &[(&'static str, Cost)]) {
+        for &(signature, cost) in overloads {
+            self.add(since, name, op, cost, &[signature]);
+            self.last().open_cost = Cost::One;
+        }
+    }
+
+    fn last(&mut self) -> &mut Row {
+        self.rows.last_mut().expect("a row was just added")
+    }
+
+    /// Marks the rows of a name as having one implementation for all overloads, called with all arguments
+    /// evaluated even where the overload is open.
+    fn singleton(&mut self, name: &str) {
+        for row in self.rows.iter_mut().filter(|row| row.name == name) {
+            row.dispatched = false;
+        }
+    }
+
+    fn in_library(&mut self, library: Library, names: &[&str]) {
+        for row in self.rows.iter_mut().filter(|row| names.contains(&row.name)) {
+            row.library = library;
+        }
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Rows::default();
+    operators(&mut rows);
+    standard(&mut rows);
+    time(&mut rows);
+    optionals(&mut rows);
+    strings(&mut rows);
+    lists(&mut rows);
+    kubernetes(&mut rows);
+    addresses(&mut rows);
+    math(&mut rows);
+    rows.rows
+}
+
+/// The types with an order, in the order in which overloads over them are declared.
+const ORDERED: [&str; 8] = ["i", "u", "d", "b", "D", "t", "s", "y"];
+
+fn operators(rows: &mut Rows) {
+    rows.add(0, "_&&_", Op::And, Cost::Logic, &["bb -> b"]);
+    rows.add(0, "_||_", Op::Or, Cost::Logic, &["bb -> b"]);
+    rows.add(0, "_?_:_", Op::Conditional, Cost::Conditional, &["bAA -> A"]);
+    rows.add(0, "!_", Op::Not, Cost::One, &["b -> b"]);
+    rows.add(0, "-_", Op::Negate, Cost::One, &["d -> d", "i -> i"]);
+    rows.add(0, "@not_strictly_false", Op::NotStrictlyFalse, Cost::One, &["b -> b"]);
+    rows.add(0, "_==_", Op::Equal, Cost::Equality, &["AA -> b"]);
+    rows.add(0, "_!=_", Op::NotEqual, Cost::Comparison, &["AA -> b"]);
+    rows.varied(0, "_+_", Op::Add, &[
+        ("yy -> y", Cost::AddText),
+        ("dd -> d", Cost::One),
+        ("DD -> D", Cost::One),
+        ("Dt -> t", Cost::One),
+        ("tD -> t", Cost::One),
+        ("ii -> i", Cost::One),
+        ("LALA -> LA", Cost::AddList),
+        ("ss -> s", Cost::AddText),
+        ("uu -> u", Cost::One),
+    ]);
+    rows.add(0, "_-_", Op::Subtract, Cost::One, &[
+        "dd -> d", "DD -> D", "ii -> i", "tD -> t", "tt -> D", "uu -> u",
+    ]);
+    rows.add(0, "_*_", Op::Multiply, Cost::One, &["dd -> d", "ii -> i", "uu -> u"]);
+    rows.add(0, "_/_", Op::Divide, Cost::One, &["dd -> d", "ii -> i", "uu -> u"]);
+    rows.add(0, "_%_", Op::Modulo, Cost::One, &["ii -> i", "uu -> u"]);
+    for (name, op) in [
+        ("_<_", Op::Less),
+        ("_<=_", Op::LessEqual),
+        ("_>_", Op::Greater),
+        ("_>=_", Op::GreaterEqual),
+    ] {
+        rows.varied(0, name, op, &[
+            ("bb -> b", Cost::One),
+            ("ii -> b", Cost::One),
+            ("id -> b", Cost::One),
+            ("iu -> b", Cost::One),
+            ("uu -> b", Cost::One),
+            ("ud -> b", Cost::One),
+            ("ui -> b", Cost::One),
+            ("dd -> b", Cost::One),
+            ("di -> b", Cost::One),
+            ("du -> b", Cost::One),
+            ("ss -> b", Cost::Comparison),
+            ("yy -> b", Cost::Comparison),
+            ("tt -> b", Cost::One),
+            ("DD -> b", Cost::One),
+        ]);
+        rows.singleton(name);
+    }
+    rows.varied(0, "@in", Op::In, &[("ALA -> b", Cost::InList), ("AMAB -> b", Cost::One)]);
+    rows.varied(0, "_[_]", Op::Index, &[
+        ("LAi -> A", Cost::IndexList),
+        ("MABA -> B", Cost::IndexMap),
+        ("OLAi -> OA", Cost::One),
+        ("OMABA -> OB", Cost::One),
+    ]);
+    for name in ["-_", "_+_", "_-_", "_*_", "_/_", "_%_", "@in", "_[_]"] {
+        rows.singleton(name);
+    }
+}
+
+fn standard(rows: &mut Rows) {
+    rows.add(0, "size", Op::Size, Cost::One, &[
+        "y -> i", ".y -> i", "LA -> i", ".LA -> i", "MAB -> i", ".MAB -> i", "s -> i", ".s -> i",
+    ]);
+    rows.add(0, "type", Op::TypeOf, Cost::One, &["A -> TA"]);
+    rows.add(0, "dyn", Op::Dyn, Cost::Dyn, &["A -> *"]);
+    rows.add(0, "bool", Op::Bool, Cost::One, &["b -> b", "s -> b"]);
+    rows.varied(0, "bytes", Op::Bytes, &[("y -> y", Cost::One), ("s -> y", Cost::StringToBytes)]);
+    rows.add(0, "double", Op::Double, Cost::One, &["d -> d", "i -> d", "s -> d", "u -> d"]);
+    rows.add(0, "duration", Op::Duration, Cost::One, &["D -> D", "i -> D", "s -> D"]);
+    rows.add(0, "int", Op::Int, Cost::One, &["i -> i", "d -> i", "D -> i", "s -> i", "t -> i", "u -> i"]);
+    rows.varied(0, "string", Op::String, &[
+        ("s -> s", Cost::One),
+        ("b -> s", Cost::One),
+        ("y -> s", Cost::BytesToString),
+        ("d -> s", Cost::One),
+        ("D -> s", Cost::One),
+        ("i -> s", Cost::One),
+        ("t -> s", Cost::One),
+        ("u -> s", Cost::One),
+        ("I -> s", Cost::One),
+        ("C -> s", Cost::One),
+    ]);
+    rows.add(0, "timestamp", Op::Timestamp, Cost::One, &["t -> t", "i -> t", "s -> t"]);
+    rows.add(0, "uint", Op::Uint, Cost::One, &["u -> u", "d -> u", "i -> u", "s -> u"]);
+    rows.add(0, "contains", Op::Contains, Cost::Contains, &[".ss -> b"]);
+    rows.add(0, "endsWith", Op::EndsWith, Cost::Affix, &[".ss -> b"]);
+    rows.add(0, "startsWith", Op::StartsWith, Cost::Affix, &[".ss -> b"]);
+    rows.varied(0, "matches", Op::Matches, &[("ss -> b", Cost::One), (".ss -> b", Cost::Matches)]);
+    for name in ["size", "type", "dyn", "matches"] {
+        rows.singleton(name);
+    }
+}
+
+fn time(rows: &mut Rows) {
+    for (name, op) in [
+        ("getFullYear", Op::FullYear),
+        ("getMonth", Op::Month),
+        ("getDayOfYear", Op::DayOfYear),
+        ("getDayOfMonth", Op::DayOfMonth),
+        ("getDate", Op::Date),
+        ("getDayOfWeek", Op::DayOfWeek),
+    ] {
+        rows.add(0, name, op, Cost::One, &[".t -> i", ".ts -> i"]);
+    }
+    for (name, op) in [
+        ("getHours", Op::Hours),
+        ("getMinutes", Op::Minutes),
+        ("getSeconds", Op::Seconds),
+        ("getMilliseconds", Op::Milliseconds),
+    ] {
+        rows.add(0, name, op, Cost::One, &[".t -> i", ".ts -> i", ".D -> i"]);
+    }
+}
+
+/// Kubernetes enables optionals since 1.28.
+fn optionals(rows: &mut Rows) {
+    rows.add(28, "optional.of", Op::OptionalOf, Cost::One, &["A -> OA"]);
+    rows.add(28, "optional.ofNonZeroValue", Op::OptionalOfNonZero, Cost::One, &["A -> OA"]);
+    rows.add(28, "optional.none", Op::OptionalNone, Cost::One, &[" -> OA"]);
+    rows.add(28, "value", Op::OptionalValue, Cost::One, &[".OA -> A"]);
+    rows.add(28, "hasValue", Op::OptionalHasValue, Cost::One, &[".OA -> b"]);
+    rows.add(28, "or", Op::OptionalOr, Cost::One, &[".OAOA -> OA"]);
+    rows.add(28, "orValue", Op::OptionalOrValue, Cost::One, &[".OAA -> A"]);
+    rows.add(28, "_?._", Op::OptionalSelect, Cost::One, &["*s -> OA"]);
+    rows.add(28, "_[?_]", Op::OptionalIndex, Cost::One, &[
+        "LAi -> OA", "OLAi -> OA", "MABA -> OB", "OMABA -> OB",
+    ]);
+    rows.add(34, "last", Op::Last, Cost::One, &[".LA -> OA"]);
+    rows.add(34, "first", Op::First, Cost::One, &[".LA -> OA"]);
+    rows.add(34, "optional.unwrap", Op::OptionalUnwrap, Cost::One, &["LOA -> LA"]);
+    rows.add(34, "unwrapOpt", Op::OptionalUnwrap, Cost::One, &[".LOA -> LA"]);
+}
+
+fn strings(rows: &mut Rows) {
+    rows.add(0, "charAt", Op::CharAt, Cost::One, &[".si -> s"]);
+    rows.add(0, "indexOf", Op::IndexOf, Cost::Traverse, &[".LAA -> i", ".ss -> i", ".ssi -> i"]);
+    rows.add(0, "lastIndexOf", Op::LastIndexOf, Cost::Traverse, &[".LAA -> i", ".ss -> i", ".ssi -> i"]);
+    rows.add(0, "lowerAscii", Op::LowerAscii, Cost::SameText, &[".s -> s"]);
+    rows.add(0, "upperAscii", Op::UpperAscii, Cost::SameText, &[".s -> s"]);
+    rows.add(0, "replace", Op::Replace, Cost::Replace, &[".sss -> s", ".sssi -> s"]);
+    rows.add(0, "split", Op::Split, Cost::Split, &[".ss -> Ls", ".ssi -> Ls"]);
+    rows.add(0, "substring", Op::Substring, Cost::SameText, &[".si -> s", ".sii -> s"]);
+    rows.add(0, "trim", Op::Trim, Cost::SameText, &[".s -> s"]);
+    rows.add(0, "join", Op::Join, Cost::Join, &[".Ls -> s", ".Lss -> s"]);
+    rows.add(29, "format", Op::Format, Cost::FormatText, &[".sL* -> s"]);
+    rows.last().dispatched = true;
+    rows.add(29, "strings.quote", Op::Quote, Cost::Quote, &["s -> s"]);
+    rows.add(0, "find", Op::Find, Cost::Find, &[".ss -> s"]);
+    rows.add(0, "findAll", Op::FindAll, Cost::Find, &[".ss -> Ls", ".ssi -> Ls"]);
+}
+
+fn lists(rows: &mut Rows) {
+    for element in ORDERED {
+        let list = |suffix: &str| -> &'static str { format!(".L{element} -> {suffix}").leak() };
+        rows.add(0, "isSorted", Op::IsSorted, Cost::Traverse, &[list("b")]);
+        rows.add(0, "max", Op::Max, Cost::Traverse, &[list(element)]);
+        rows.add(0, "min", Op::Min, Cost::Traverse, &[list(element)]);
+    }
+    for (signature, op) in [
+        (".Li -> i", Op::Sum),
+        (".Lu -> u", Op::SumUint),
+        (".Ld -> d", Op::SumDouble),
+        (".LD -> D", Op::SumDuration),
+    ] {
+        rows.add(0, "sum", op, Cost::Traverse, &[signature]);
+    }
+    rows.add(34, "slice", Op::Slice, Cost::Slice, &[".LAii -> LA"]);
+    rows.add(34, "flatten", Op::Flatten, Cost::Flatten, &[".LLA -> LA", ".L*i -> L*"]);
+    for element in ORDERED {
+        let text = matches!(element, "s" | "y");
+        rows.varied(34, "sort", Op::Sort, &[(
+            format!(".L{element} -> L{element}").leak(),
+            Cost::Sort { text },
+        )]);
+        rows.varied(34, "@sortByAssociatedKeys", Op::SortByKeys, &[(
+            format!(".LAL{element} -> LA").leak(),
+            Cost::SortByKeys { text },
+        )]);
+    }
+    rows.singleton("sort");
+    rows.singleton("@sortByAssociatedKeys");
+    rows.add(34, "lists.range", Op::Range, Cost::Range, &["i -> Li"]);
+    rows.add(34, "reverse", Op::Reverse, Cost::Reverse, &[".LA -> LA"]);
+    rows.add(34, "distinct", Op::Distinct, Cost::Distinct, &[".LA -> LA"]);
+    rows.add(32, "cel.@mapInsert", Op::MapInsert, Cost::One, &["MABAB -> MAB", "MABMAB -> MAB"]);
+    rows.add(29, "sets.contains", Op::SetsContains, Cost::Sets(1), &["LALA -> b"]);
+    rows.add(29, "sets.equivalent", Op::SetsEquivalent, Cost::Sets(2), &["LALA -> b"]);
+    rows.add(29, "sets.intersects", Op::SetsIntersects, Cost::Sets(1), &["LALA -> b"]);
+}
+
+fn kubernetes(rows: &mut Rows) {
+    rows.add(28, "quantity", Op::Quantity, Cost::Parse, &["s -> q"]);
+    rows.add(28, "isQuantity", Op::IsQuantity, Cost::Parse, &["s -> b"]);
+    rows.add(28, "sign", Op::Sign, Cost::One, &["q -> i"]);
+    rows.add(28, "isGreaterThan", Op::IsGreaterThan, Cost::One, &[".qq -> b", ".vv -> b"]);
+    rows.add(28, "isLessThan", Op::IsLessThan, Cost::One, &[".qq -> b", ".vv -> b"]);
+    rows.add(28, "compareTo", Op::CompareTo, Cost::One, &[".qq -> i", ".vv -> i"]);
+    rows.add(28, "asApproximateFloat", Op::AsApproximateFloat, Cost::One, &[".q -> d"]);
+    rows.add(28, "asInteger", Op::AsInteger, Cost::One, &[".q -> i"]);
+    rows.add(28, "isInteger", Op::IsInteger, Cost::One, &[".q -> b"]);
+    rows.add(28, "add", Op::QuantityAdd, Cost::One, &[".qq -> q", ".qi -> q"]);
+    rows.add(28, "sub", Op::QuantitySub, Cost::One, &[".qq -> q", ".qi -> q"]);
+    rows.add(33, "semver", Op::Semver, Cost::Parse, &["s -> v", "sb -> v"]);
+    rows.add(33, "isSemver", Op::IsSemver, Cost::Parse, &["s -> b", "sb -> b"]);
+    rows.add(33, "major", Op::Major, Cost::One, &[".v -> i"]);
+    rows.add(33, "minor", Op::Minor, Cost::One, &[".v -> i"]);
+    rows.add(33, "patch", Op::Patch, Cost::One, &[".v -> i"]);
+    for format in NamedFormat::all() {
+        let name = format!("format.{}", format.name()).leak();
+        rows.add(31, name, Op::NamedFormat(format), Cost::One, &[" -> F"]);
+    }
+    rows.add(31, "format.named", Op::FormatNamed, Cost::One, &["s -> OF"]);
+    rows.add(31, "validate", Op::Validate, Cost::Validate, &[".Fs -> OLs"]);
+    rows.add(36, "includes", Op::Includes, Cost::Includes, &[".** -> b"]);
+    rows.in_library(Library::ListAttributes, &["includes"]);
+}
+
+fn addresses(rows: &mut Rows) {
+    rows.varied(30, "ip", Op::Ip, &[("s -> I", Cost::Parse), (".C -> I", Cost::One)]);
+    rows.last().op = Op::CidrIp;
+    rows.add(30, "isIP", Op::IsIp, Cost::Parse, &["s -> b"]);
+    rows.add(30, "ip.isCanonical", Op::IpIsCanonical, Cost::ParseTwice, &["s -> b"]);
+    for (name, op, signature) in [
+        ("family", Op::Family, ".I -> i"),
+        ("isUnspecified", Op::IsUnspecified, ".I -> b"),
+        ("isLoopback", Op::IsLoopback, ".I -> b"),
+        ("isLinkLocalMulticast", Op::IsLinkLocalMulticast, ".I -> b"),
+        ("isLinkLocalUnicast", Op::IsLinkLocalUnicast, ".I -> b"),
+        ("isGlobalUnicast", Op::IsGlobalUnicast, ".I -> b"),
+        ("prefixLength", Op::PrefixLength, ".C -> i"),
+        ("masked", Op::Masked, ".C -> C"),
+    ] {
+        rows.add(30, name, op, Cost::One, &[signature]);
+    }
+    rows.add(30, "cidr", Op::Cidr, Cost::Parse, &["s -> C"]);
+    rows.add(30, "isCIDR", Op::IsCidr, Cost::Parse, &["s -> b"]);
+    for (name, op, text, address) in [
+        ("containsIP", Op::ContainsIp, (".Cs -> b", Cost::ContainsIpText), (".CI -> b", Cost::ContainsIp)),
+        ("containsCIDR", Op::ContainsCidr, (".Cs -> b", Cost::ContainsCidrText), (".CC -> b", Cost::ContainsCidr)),
+    ] {
+        for (signature, cost) in [text, address] {
+            rows.add(30, name, op, cost, &[signature]);
+            rows.last().open_cost = address.1;
+        }
+    }
+    rows.add(0, "url", Op::Url, Cost::ParseSized, &["s -> U"]);
+    rows.add(0, "isURL", Op::IsUrl, Cost::One, &["s -> b"]);
+    for (name, op, signature) in [
+        ("getScheme", Op::UrlScheme, ".U -> s"),
+        ("getHost", Op::UrlHost, ".U -> s"),
+        ("getHostname", Op::UrlHostname, ".U -> s"),
+        ("getPort", Op::UrlPort, ".U -> s"),
+        ("getEscapedPath", Op::UrlEscapedPath, ".U -> s"),
+        ("getQuery", Op::UrlQuery, ".U -> MsLs"),
+    ] {
+        rows.add(0, name, op, Cost::One, &[signature]);
+    }
+}
+
+/// cel-go's math library; no Kubernetes environment enables it.
+fn math(rows: &mut Rows) {
+    let numbers = ["i -> i", "u -> u", "d -> d"];
+    rows.add(0, "math.ceil", Op::Ceil, Cost::One, &["d -> d"]);
+    rows.add(0, "math.floor", Op::Floor, Cost::One, &["d -> d"]);
+    rows.add(0, "math.round", Op::Round, Cost::One, &["d -> d"]);
+    rows.add(0, "math.trunc", Op::Trunc, Cost::One, &["d -> d"]);
+    rows.add(0, "math.abs", Op::Abs, Cost::One, &numbers);
+    rows.add(0, "math.sign", Op::SignOf, Cost::One, &numbers);
+    rows.add(0, "math.isNaN", Op::IsNan, Cost::One, &["d -> b"]);
+    rows.add(0, "math.isInf", Op::IsInf, Cost::One, &["d -> b"]);
+    rows.add(0, "math.isFinite", Op::IsFinite, Cost::One, &["d -> b"]);
+    rows.add(0, "math.sqrt", Op::Sqrt, Cost::One, &["d -> d", "i -> d", "u -> d"]);
+    rows.add(0, "math.bitAnd", Op::BitAnd, Cost::One, &["ii -> i", "uu -> u"]);
+    rows.add(0, "math.bitOr", Op::BitOr, Cost::One, &["ii -> i", "uu -> u"]);
+    rows.add(0, "math.bitXor", Op::BitXor, Cost::One, &["ii -> i", "uu -> u"]);
+    rows.add(0, "math.bitNot", Op::BitNot, Cost::One, &["i -> i", "u -> u"]);
+    rows.add(0, "math.bitShiftLeft", Op::BitShiftLeft, Cost::One, &["ii -> i", "ui -> u"]);
+    rows.add(0, "math.bitShiftRight", Op::BitShiftRight, Cost::One, &["ii -> i", "ui -> u"]);
+    for (name, op) in [("math.greatest", Op::Greatest), ("math.least", Op::Least)] {
+        rows.add(0, name, op, Cost::One, &numbers);
+        rows.add(0, name, op, Cost::One, &["ii -> i", "uu -> u", "dd -> d"]);
+        rows.add(0, name, op, Cost::One, &["id -> *", "iu -> *", "di -> *", "du -> *", "ui -> *", "ud -> *"]);
+        rows.add(0, name, op, Cost::One, &["Li -> i", "Lu -> u", "Ld -> d", "L* -> *"]);
+        rows.add(0, name, op, Cost::One, &["*** -> *", "**** -> *", "***** -> *"]);
+    }
+    let names: Vec<&'static str> =
+        rows.rows.iter().map(|row| row.name).filter(|name| name.starts_with("math.")).collect();
+    rows.in_library(Library::Math, &names);
+}
