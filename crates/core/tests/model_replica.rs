@@ -277,6 +277,18 @@ fn an_engine_that_cannot_be_built_is_held_and_named_and_the_others_go_on() {
 }
 
 #[test]
+fn an_engine_that_loses_its_members_keeps_its_claims_too() {
+    let mut spec = disaggregated(&[]);
+    let fresh = request(replica("r1", spec.clone()), json!([cluster()]), json!({}));
+    let resources = all_ready(&compose(&fresh.observed()).expect("a valid replica"));
+    spec["engines"][1]["members"] = json!([]);
+    let request = request(replica("r1", spec), json!([cluster()]), resources);
+    let desired = compose(&request.observed()).expect("a readable replica");
+    assert_eq!(keys(&desired).len(), 12, "nothing is dropped");
+    assert!(desired.conditions[0].message.as_deref().is_some_and(|message| message.contains("role Leader")));
+}
+
+#[test]
 fn a_replica_that_lacks_what_its_mode_needs_is_refused_by_name() {
     let mut one_phase = disaggregated(&[]);
     one_phase["engines"].as_array_mut().expect("engines").pop();

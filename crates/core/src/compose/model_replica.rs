@@ -16,7 +16,7 @@ use modelplane_api::model_replica::{Engine, ModelReplica};
 use modelplane_api::names::{
     CLUSTER_REQUIREMENT as CLUSTER, cache_claim_name, label_value, model_serving_key, resource_claim_key,
 };
-use modelplane_api::template::{EnginePhase, Serving, ServingMode};
+use modelplane_api::template::{EnginePhase, MemberRole, Serving, ServingMode};
 use serde::Serialize;
 
 use self::routing::RoutingNames;
@@ -59,7 +59,7 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
             let mut manifests = Manifests { desired: &mut desired, provider_config };
             for (index, engine) in replica.spec.engines.iter().enumerate() {
                 if let Err(error) = add_engine(&mut manifests, &context, &replica, engine) {
-                    hold(manifests.desired, observed, &model_serving_key(&engine.name));
+                    hold(manifests.desired, observed, engine);
                     report.problems.push(format!("spec.engines[{index}] ({}): {error}", engine.name));
                 }
             }
@@ -161,9 +161,13 @@ fn add_engine(
     Ok(())
 }
 
-/// Keeps one composed resource, if it exists.
-fn hold<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, key: &str) {
-    if let Some((key, resource)) = observed.resources.get_key_value(key) {
-        desired.hold(key, resource);
+/// Keeps what an engine has and is not wanted anyway.
+fn hold<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, engine: &Engine) {
+    let roles = [MemberRole::Standalone, MemberRole::Leader, MemberRole::Worker];
+    let claims = roles.map(|role| resource_claim_key(&engine.name, role));
+    for key in claims.into_iter().chain([model_serving_key(&engine.name)]) {
+        if let Some((key, resource)) = observed.resources.get_key_value(key.as_str()) {
+            desired.hold(key, resource);
+        }
     }
 }

@@ -136,13 +136,9 @@ fn address(observed: &Observed<'_>, service: &ModelService, namespace: &str, nam
 
 /// Keeps the route and the published address.
 fn hold<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, service: &ModelService) {
-    desired.hold_all(observed);
-    if let Some(route) = desired.resources.get_mut(ROUTE) {
-        route.ready = Ready::when(is_accepted(observed));
-    }
-    if observed.has(ROUTE)
-        && let Some(address) = published_address(service)
-    {
+    let Some((key, route)) = observed.resources.get_key_value(ROUTE) else { return };
+    desired.hold_as(key, route, Ready::when(is_accepted(observed)));
+    if let Some(address) = published_address(service) {
         let address = Some(address.to_owned());
         desired.set_status(&ModelServiceStatus { address, ..ModelServiceStatus::default() });
     }

@@ -73,14 +73,18 @@ impl Report {
         let condition_type = ConditionType::ModelAccepted.as_str();
         let no = |reason: Reason| Condition::is_false(condition_type, reason.as_str());
         if let Some(missing) = &self.missing {
-            no(Reason::WaitingForCluster).because(missing)
-        } else if !self.problems.is_empty() {
-            no(Reason::InvalidSpec).because(self.problems.join("; "))
-        } else if accepted {
+            return no(Reason::WaitingForCluster).because(missing);
+        }
+        if !self.problems.is_empty() {
+            return no(Reason::InvalidSpec).because(self.problems.join("; "));
+        }
+        let mut condition = if accepted {
             Condition::is_true(condition_type, Reason::WorkloadsAccepted.as_str())
         } else {
             no(Reason::Deploying)
-        }
+        };
+        condition.message.clone_from(&self.conflict);
+        condition
     }
 }
 
