@@ -135,6 +135,9 @@ impl<'a> PreparedDevice<'a> {
 }
 
 /// Files a value under its domain, which is the part before the first slash or the driver.
+///
+/// The driver's domain comes first, then the others by name, and entries come in the order of their
+/// hashes, so that iterating does not depend on the order of publication.
 fn insert<'a>(domains: &mut Vec<Domain<'a>>, driver: &Cow<'a, str>, name: Cow<'a, str>, value: Value<'a>) {
     let (domain, identifier) = match name {
         Cow::Borrowed(name) => match name.split_once('/') {
@@ -146,17 +149,19 @@ fn insert<'a>(domains: &mut Vec<Domain<'a>>, driver: &Cow<'a, str>, name: Cow<'a
             None => (driver.clone(), Cow::Owned(name)),
         },
     };
-    let position = match domains.iter().position(|known| known.name == domain) {
-        Some(position) => position,
-        None => {
-            domains.push(Domain { hash: hash_name(&domain), name: domain, entries: Vec::new() });
-            domains.len() - 1
-        }
-    };
+    let rank = |name: &str| (*name != **driver, name.to_owned());
+    let found = domains.binary_search_by_key(&rank(&domain), |known| rank(&known.name));
+    let position = found.unwrap_or_else(|position| {
+        domains.insert(position, Domain { hash: hash_name(&domain), name: domain, entries: Vec::new() });
+        position
+    });
     let entries = &mut domains[position].entries;
-    match entries.iter_mut().find(|entry| entry.name == identifier) {
-        Some(entry) => entry.value = value,
-        None => entries.push(Entry { hash: hash_name(&identifier), name: identifier, value }),
+    let hash = hash_name(&identifier);
+    match entries.binary_search_by(|entry| (entry.hash, &entry.name).cmp(&(hash, &identifier))) {
+        Ok(position) => entries[position].value = value,
+        Err(position) => {
+            entries.insert(position, Entry { hash, name: identifier, value });
+        }
     }
 }
 

@@ -54,7 +54,7 @@ const FORMATS: [(NamedFormat, &str, u64); 13] = [
     (Date, "date", DATE_TIME_PATTERN_SIZE),
     (DateTime, "datetime", DATE_TIME_PATTERN_SIZE),
 ];
-const UUID_PATTERN_SIZE: u64 = 77;
+const UUID_PATTERN_SIZE: u64 = 70;
 const DATE_TIME_PATTERN_SIZE: u64 = 80;
 
 /// Longest label and longest name part in bytes.

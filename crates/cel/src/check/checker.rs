@@ -486,6 +486,9 @@ impl<'e, 's> Checker<'e, 's, '_> {
         if self.assignable(node, previous, current)? {
             return Ok(self.unifier.most_general(previous, current));
         }
+        if self.inside_format {
+            return Ok(Type::DYN);
+        }
         let (wanted, found) = (self.name_of(node, previous)?, self.name_of(node, current)?);
         self.error(node, format!("expected {wanted} like the elements before, found {found}"))
     }

@@ -278,7 +278,7 @@ impl<'a> Machine<'a> {
                 *top = Value::Path(Box::new((**value).clone()));
                 true
             }
-            Value::Optional(None) => false,
+            Value::Optional(None) | Value::Fault(_) => false,
             _ => true,
         }
     }

@@ -62,7 +62,10 @@ impl<'s> Planner<'_, 's, '_> {
         if selections.is_empty() {
             return Ok(());
         }
-        if done == 0 && self.may_be_optional(base) {
+        // A faulty base keeps the first index from being evaluated.
+        let indexed = matches!(&selections[0], Selection { key: Key::Index(node), .. }
+            if !matches!(self.tree.kind(*node), Kind::String(_) | Kind::Int(_)));
+        if done == 0 && (indexed || self.may_be_optional(base)) {
             ends.push(self.push(Instruction::Begin { end: u32::MAX }));
         }
         for selection in &selections[done..] {

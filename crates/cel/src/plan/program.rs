@@ -25,7 +25,7 @@ pub(crate) enum Instruction {
     /// Forgets a bound variable.
     Unset { slot: u16 },
 
-    /// Opens an optional at the start of a path; an empty one ends the path.
+    /// Opens an optional at the start of a path; an empty one, or a fault, ends the path.
     Begin { end: u32 },
     /// Selects a constant key.
     Field { key: u32, end: u32 },

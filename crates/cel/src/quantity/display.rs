@@ -10,6 +10,8 @@ use super::{Big, Form, Format, PLACES, Quantity, Scaled};
 
 /// Largest decimal exponent that has a letter.
 const LARGEST_LETTER: i32 = 18;
+/// Largest multiple of 3 that is read as an exponent.
+const LARGEST_EXPONENT: i32 = 9_999;
 
 impl fmt::Display for Quantity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,10 +117,8 @@ fn decimal_text(mut digits: String, exponent: i32, format: Format) -> String {
     if digits == "0" {
         return digits;
     }
-    let mut padding = exponent.rem_euclid(3);
-    if format != Format::DecimalExponent {
-        padding = padding.max(exponent - LARGEST_LETTER);
-    }
+    let largest = if format == Format::DecimalExponent { LARGEST_EXPONENT } else { LARGEST_LETTER };
+    let padding = exponent.rem_euclid(3).max(exponent - largest);
     digits.extend(std::iter::repeat_n('0', padding as usize));
     let exponent = exponent - padding;
     if format == Format::DecimalExponent {

@@ -173,6 +173,8 @@ fn computed_quantities_read_back_as_the_same_value() {
     let binary = quantity("8Ei").add_integer(1);
     assert_eq!(binary.to_string(), "9223372036854775808");
     assert_eq!(quantity(&binary.to_string()), binary);
+    let largest = quantity("-25000e10000");
+    assert_eq!(largest.to_string(), "-250000e9999");
 }
 
 #[test]
