@@ -8,51 +8,12 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
 
-use modelplane_core::compose::{self, Composition};
-use modelplane_core::contract::{ComposeError, Desired, Observed, Resource};
-use serde::Deserialize;
+use modelplane_core::contract::Desired;
 use serde_json::{Value, json};
 use support::Request;
-
-/// A kind's valid request, and what has to be known to break it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Fixture {
-    composite: Value,
-    /// Required resources by key.
-    #[serde(default)]
-    required: BTreeMap<String, Vec<Value>>,
-    /// Status of observed resources, by key; the rest are just ready.
-    #[serde(default)]
-    status: BTreeMap<String, Value>,
-    /// Where dropping is right.
-    #[serde(default)]
-    exceptions: Vec<Exception>,
-}
-
-/// A broken input that does mean that something observed has to go.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Exception {
-    /// What the name of the breakage starts with.
-    input: String,
-    /// What the keys of the resources that go start with.
-    drops: String,
-    /// Why, and where that is written down.
-    #[serde(rename = "reason")]
-    _reason: String,
-}
-
-/// A request at a fixed point.
-#[derive(Debug, Clone)]
-struct State {
-    composite: Value,
-    resources: BTreeMap<String, Value>,
-    required: BTreeMap<String, Vec<Value>>,
-}
+use support::fixed_point::{Fixture, State, fixtures, run};
 
 /// The one kind without composed resources.
 const COMPOSES_NOTHING: &str = "InferenceClass";
@@ -62,30 +23,22 @@ type Breakage = (String, Request);
 
 #[test]
 fn every_kind_holds_what_is_observed_whatever_is_wrong_with_its_inputs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hold_rule");
     let mut failures = Vec::new();
-    for name in compose::kinds() {
-        let kind = name.split('.').next().unwrap_or_default();
-        let path = folder.join(format!("{kind}.yaml"));
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            failures.push(format!("{kind} has no valid request: write {}", path.display()));
-            continue;
-        };
-        let fixture: Fixture =
-            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{kind}: {error}"));
-        failures.extend(check(kind, &fixture));
+    for fixture in fixtures() {
+        match fixture {
+            Ok((kind, fixture)) => failures.extend(check(&kind, &fixture)),
+            Err(problem) => failures.push(problem),
+        }
     }
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
 fn check(kind: &str, fixture: &Fixture) -> Vec<String> {
-    let text = |field: &str| fixture.composite[field].as_str().unwrap_or_default().to_owned();
-    let steps = compose::pipeline(&text("apiVersion"), &text("kind"));
     let problems = modelplane_api::validate::validate(&fixture.composite).expect("fixtures are of our kinds");
     if !problems.is_empty() {
         return vec![format!("{kind}: its valid request is invalid: {problems:?}")];
     }
-    let state = match fixed_point(fixture, &steps) {
+    let state = match fixture.fixed_point() {
         Ok(state) => state,
         Err(problem) => return vec![format!("{kind}: {problem}")],
     };
@@ -93,6 +46,7 @@ fn check(kind: &str, fixture: &Fixture) -> Vec<String> {
         return vec![format!("{kind}: its valid request composes nothing, so nothing can be dropped")];
     }
     let mut failures = Vec::new();
+    let steps = fixture.steps();
     for (name, broken) in breakages(&state) {
         let Ok(wanted) = run(&steps, &broken, keys) else { continue };
         let excepted = |key: &str| {
@@ -108,89 +62,8 @@ fn check(kind: &str, fixture: &Fixture) -> Vec<String> {
     failures
 }
 
-/// Composes until nothing new is wanted; everything wanted is observed ready on the next pass.
-fn fixed_point(fixture: &Fixture, steps: &[Composition]) -> Result<State, String> {
-    let mut state = State {
-        composite: fixture.composite.clone(),
-        resources: BTreeMap::new(),
-        required: fixture.required.clone(),
-    };
-    for _ in 0..12 {
-        let wanted = run(steps, &state.request(), bodies)
-            .map_err(|error| format!("a valid request fails: {error}"))?;
-        let next: BTreeMap<String, Value> =
-            wanted.into_iter().map(|(key, body)| (key.clone(), observed(&key, body, fixture))).collect();
-        if next.keys().eq(state.resources.keys()) {
-            return Ok(State { resources: next, ..state });
-        }
-        state.resources = next;
-    }
-    Err(format!("no fixed point; the last pass wants {:?}", state.resources.keys()))
-}
-
-/// What becomes of a wanted resource: it exists, has a name, and reports every kind of success.
-fn observed(key: &str, mut body: Value, fixture: &Fixture) -> Value {
-    if body["metadata"]["name"].is_null() {
-        body["metadata"]["name"] = format!("composed-{}", key.to_lowercase()).into();
-    }
-    if body["kind"] == "CustomResourceDefinition" {
-        // Only their conditions are ever read, and they are large.
-        body["spec"] = json!({});
-    }
-    let manifest = body["spec"]["forProvider"]["manifest"].clone();
-    let mut status = fixture.status.get(key).cloned().unwrap_or_else(|| json!({}));
-    if status["atProvider"].is_null() && !manifest.is_null() {
-        status["atProvider"] = json!({"manifest": manifest});
-    }
-    if status["conditions"].is_null() {
-        let conditions = ["Ready", "Synced", "Established", "Accepted"].map(|condition_type| {
-            let time = "2026-01-01T00:00:00Z";
-            json!({"type": condition_type, "status": "True", "reason": "Fine", "lastTransitionTime": time})
-        });
-        status["conditions"] = conditions.to_vec().into();
-    }
-    body["status"] = status;
-    body
-}
-
-impl State {
-    fn request(&self) -> Request {
-        let mut request = Request::default();
-        request.set_composite(&self.composite);
-        for (key, resource) in &self.resources {
-            request.set_resource(key, Some(resource));
-        }
-        for (key, items) in &self.required {
-            request.set_required(key, Some(items));
-        }
-        request
-    }
-}
-
-/// Runs a kind's steps and reads what is wanted in the end.
-fn run<T>(steps: &[Composition], request: &Request, read: fn(&Desired<'_>) -> T) -> Result<T, ComposeError> {
-    let first = steps[0](&request.observed())?;
-    match steps {
-        [_] => Ok(read(&first)),
-        [_, second] => {
-            let desired = first.resources.iter().map(|(key, wanted)| {
-                let resource = Resource { ready: wanted.ready, ..Resource::new(wanted.body.document()) };
-                (key.as_ref(), resource)
-            });
-            let observed = Observed { desired: desired.collect(), ..request.observed() };
-            Ok(read(&second(&observed)?))
-        }
-        _ => panic!("no kind has {} steps", steps.len()),
-    }
-}
-
 fn keys(wanted: &Desired<'_>) -> BTreeSet<String> {
     wanted.resources.keys().map(|key| key.to_string()).collect()
-}
-
-fn bodies(wanted: &Desired<'_>) -> BTreeMap<String, Value> {
-    let json = |key: &str| support::body(wanted, key);
-    wanted.resources.keys().map(|key| (key.to_string(), json(key))).collect()
 }
 
 /// Everything that can be wrong with one input.

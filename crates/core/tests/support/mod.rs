@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 #![allow(clippy::allow_attributes, reason = "an expectation would fail where everything is used")]
 
+pub mod fixed_point;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
