@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use modelplane_api::common::Device;
+use modelplane_api::common::{Device, DeviceAttribute};
 use modelplane_api::inference_class::{InferenceClass, Provisioning};
-use modelplane_cel::Quantity;
+use modelplane_cel::device::{self as cel, Attribute, PreparedDevice, Selector};
 use modelplane_core::catalog::{self, EXISTING, Entry};
 use serde_json::Value;
 
@@ -21,8 +21,28 @@ fn gpu(class: &InferenceClass) -> &Device {
     class.spec.devices.iter().find(|device| device.name == "gpu").expect("every class has a device gpu")
 }
 
-fn memory(device: &Device) -> Quantity {
-    device.capacity["memory"].value.parse().expect("a quantity")
+/// Whether a selector, evaluated as Kubernetes does, matches a device as its driver publishes it.
+fn matches(selector: &str, device: &Device) -> bool {
+    let attribute = |value: &DeviceAttribute| match value {
+        DeviceAttribute { string: Some(text), .. } => Attribute::String(text.clone().into()),
+        DeviceAttribute { version: Some(text), .. } => Attribute::Version(text.clone().into()),
+        DeviceAttribute { bool: Some(value), .. } => Attribute::Bool(*value),
+        DeviceAttribute { int: Some(value), .. } => Attribute::Int(*value),
+        _ => panic!("{}: an attribute has no value", device.name),
+    };
+    let published = cel::Device {
+        driver: device.driver.clone().into(),
+        attributes: device.attributes.iter().map(|(name, value)| (name.into(), attribute(value))).collect(),
+        capacity: device
+            .capacity
+            .iter()
+            .map(|(name, amount)| (name.into(), (&amount.value).into()))
+            .collect(),
+        allow_multiple_allocations: false,
+    };
+    let device = PreparedDevice::new(published).unwrap_or_else(|error| panic!("{error}"));
+    let selector = Selector::compile(selector).unwrap_or_else(|error| panic!("{selector}: {error}"));
+    selector.matches(&device).unwrap_or(false)
 }
 
 /// Name, type of accelerator and number of accelerators of the recipe's blocks.
@@ -124,8 +144,56 @@ fn memory_is_the_usable_amount() {
     ];
     for (name, class_name, wanted, passes) in cases {
         let class = class(&catalog::show(class_name).expect("a class of the catalog"));
-        let wanted: Quantity = wanted.parse().expect("a quantity");
-        assert_eq!(memory(gpu(&class)) >= wanted, passes, "{name}");
+        let gpu = gpu(&class);
+        let selector =
+            format!("device.capacity[\"{}\"].memory.compareTo(quantity(\"{wanted}\")) >= 0", gpu.driver);
+        assert_eq!(matches(&selector, gpu), passes, "{name}");
+    }
+}
+
+#[test]
+fn selectors_as_people_write_them_find_what_they_mean() {
+    let cases = [
+        ("eks-h100-8x", r#"device.driver == "gpu.nvidia.com""#, true),
+        ("eks-h100-8x", r#"device.attributes["gpu.nvidia.com"].type == "gpu""#, true),
+        ("eks-h100-8x", r#"device.attributes["gpu.nvidia.com"].architecture == "Hopper""#, true),
+        ("eks-l40s-1x", r#"device.attributes["gpu.nvidia.com"].architecture == "Hopper""#, false),
+        ("aks-h200-8x", r#"device.attributes["gpu.nvidia.com"].productName.contains("H200")"#, true),
+        (
+            "gke-b200-8x",
+            r#"device.attributes["gpu.nvidia.com"].cudaComputeCapability.compareTo(semver("9.0.0")) >= 0"#,
+            true,
+        ),
+        (
+            "gke-a100-80-8x",
+            r#"device.attributes["gpu.nvidia.com"].cudaComputeCapability.isGreaterThan(semver("8.6.0"))"#,
+            false,
+        ),
+        ("existing-mi300x-8x", r#"device.attributes["gpu.amd.com"].type == "amdgpu""#, true),
+        (
+            "existing-mi300x-8x",
+            r#"device.capacity["gpu.amd.com"].computeUnits.compareTo(quantity("300")) > 0"#,
+            true,
+        ),
+        ("existing-mi300x-8x", r#"device.driver == "gpu.nvidia.com""#, false),
+        // What a class does not state matches nothing: the driver's version depends on the node.
+        (
+            "eks-h100-8x",
+            r#"device.attributes["gpu.nvidia.com"].driverVersion.isGreaterThan(semver("1.0.0"))"#,
+            false,
+        ),
+    ];
+    for (name, selector, expected) in cases {
+        let class = class(&catalog::show(name).expect("a class of the catalog"));
+        assert_eq!(matches(selector, gpu(&class)), expected, "{name}: {selector}");
+    }
+}
+
+#[test]
+fn every_class_is_valid() {
+    for entry in catalog::list() {
+        let problems = modelplane_api::validate::validate(&value(&entry)).expect("a kind of ours");
+        assert!(problems.is_empty(), "{}: {problems:?}", entry.name);
     }
 }
 

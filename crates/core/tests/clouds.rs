@@ -343,6 +343,39 @@ fn aks_installs_what_is_inside_the_cluster_once_there_is_one() {
 }
 
 #[test]
+fn aks_networks_that_overlap_pods_or_services_are_reported() {
+    let cases = [
+        ("defaults", json!({}), vec![]),
+        ("a subnet of its own", json!({"vnetCidr": "10.64.0.0/14", "subnetCidr": "10.64.0.0/18"}), vec![]),
+        ("around the services", json!({"vnetCidr": "10.96.0.0/12"}), vec!["vnetCidr", "10.96.0.0/16"]),
+        ("among the pods", json!({"subnetCidr": "10.244.7.0/24"}), vec!["subnetCidr", "10.244.0.0/16"]),
+    ];
+    for (name, networking, mentioned) in cases {
+        let spec = json!({"location": "eastus2", "networking": networking, "nodePools": [
+            {"name": "p", "role": "System", "vmSize": "x"},
+        ]});
+        let request = request("AKSCluster", &spec, &[]);
+        let messages: Vec<String> =
+            composed("AKSCluster", &request).events.into_iter().map(|event| event.message).collect();
+        assert_eq!(messages.is_empty(), mentioned.is_empty(), "{name}: {messages:?}");
+        for text in mentioned {
+            assert!(messages.iter().any(|message| message.contains(text)), "{name}: {messages:?}");
+        }
+    }
+}
+
+#[test]
+fn a_malformed_aks_network_changes_nothing() {
+    let spec = json!({"location": "eastus2", "networking": {"vnetCidr": "10.0.0.0"}, "nodePools": [
+        {"name": "p", "role": "System", "vmSize": "x"},
+    ]});
+    let request = request("AKSCluster", &spec, &[]);
+    let compose = compose::composition("infrastructure.modelplane.ai/v1alpha1", "AKSCluster").expect("one");
+    let error = compose(&request.observed()).expect_err("nothing can be wanted");
+    assert!(error.message.contains("spec.networking.vnetCidr"), "{error}");
+}
+
+#[test]
 fn an_inference_cluster_on_digitalocean_composes_its_cluster() {
     let mut request = Request::default();
     request.set_composite(&json!({

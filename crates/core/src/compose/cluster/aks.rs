@@ -3,7 +3,7 @@
 //! The pool that runs the serving stack is the cluster's own default pool. Nothing here needs the provider
 //! config's contents, so nothing waits; resources inside the cluster are composed once the cluster is.
 
-use modelplane_api::aks_cluster::{AKSCluster, AKSClusterSpec, Gpu, NodePool};
+use modelplane_api::aks_cluster::{AKSCluster, AKSClusterSpec, Gpu, Networking, NodePool};
 use modelplane_api::common::PoolRole;
 use modelplane_api::inference_class::{AksProvisioning, Provisioning};
 use modelplane_api::inference_cluster::{self, AksSource, ClusterSource, FabricType, SourceKind};
@@ -11,8 +11,9 @@ use modelplane_api::kind::{KindInfo, Object};
 use modelplane_api::names::{self, EXTERNAL_NAME_ANNOTATION, SYSTEM_POOL};
 
 use super::provider::{Cloud, DEFAULT_DISK_SIZE_GB, PoolRequest, Sizing, complete};
-use super::{Composer, Fields, Managed, ManagedKind, Selector, StorageClass, Tool, fields, node_pool};
-use crate::contract::{ComposeError, Desired, Observed};
+use super::{AddressRange, Composer, Fields, Managed, ManagedKind, Selector, StorageClass, Tool};
+use super::{fields, node_pool};
+use crate::contract::{ComposeError, Desired, Observed, Severity};
 use crate::versions::NETWORK_OPERATOR;
 
 const CONTAINER_SERVICE: &str = "containerservice.azure.m.upbound.io/v1beta1";
@@ -38,6 +39,10 @@ const MOUNT_OPTIONS: &[&str] = &[
     "actimeo=30",
     "nosharesock",
 ];
+/// Addresses of pods, in the overlay network.
+const POD_CIDR: &str = "10.244.0.0/16";
+/// Addresses of services; the DNS service is in it.
+const SERVICE_CIDR: &str = "10.96.0.0/16";
 /// Longest name of a node pool AKS accepts.
 const MAX_POOL_NAME: usize = 12;
 
@@ -117,7 +122,11 @@ fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError> {
     let cluster: AKSCluster = observed.decode_composite()?;
     let mut composer = Composer::new(observed, cluster.spec.credentials.as_ref())?;
     let name = names::child_name(&[composer.namespace, composer.name, "aks"]);
-    network(&mut composer, &cluster, &name);
+    let networking = cluster.spec.networking.clone().unwrap_or_default();
+    for warning in taken_ranges(&networking).map_err(|problem| observed.error(problem))? {
+        composer.desired.event(Severity::Warning, warning);
+    }
+    network(&mut composer, &cluster.spec.location, &networking, &name);
     control_plane(&mut composer, &cluster, &name);
     for pool in &cluster.spec.node_pools {
         let resource = pool_resource(pool, cluster.spec.kubernetes_version());
@@ -130,10 +139,24 @@ fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError> {
     Ok(composer.desired)
 }
 
+/// What is wrong with the network's ranges: they must not overlap those of pods and services.
+fn taken_ranges(networking: &Networking) -> Result<Vec<String>, String> {
+    let mut warnings = Vec::new();
+    for (field, value) in [("vnetCidr", networking.vnet_cidr()), ("subnetCidr", networking.subnet_cidr())] {
+        let field = format!("spec.networking.{field}");
+        let range = AddressRange::parse(&field, value)?;
+        for (user, taken) in [("pods", POD_CIDR), ("services", SERVICE_CIDR)] {
+            if range.overlaps(AddressRange::parse(user, taken)?) {
+                warnings
+                    .push(format!("{field} {range} overlaps {taken}, the range of {user}; choose another"));
+            }
+        }
+    }
+    Ok(warnings)
+}
+
 /// The resource group and the network in it.
-fn network(composer: &mut Composer<'_, '_>, cluster: &AKSCluster, name: &str) {
-    let location = cluster.spec.location.as_str();
-    let networking = cluster.spec.networking.clone().unwrap_or_default();
+fn network(composer: &mut Composer<'_, '_>, location: &str, networking: &Networking, name: &str) {
     let group = fields! { "location": location };
     composer.managed("resource-group", Managed::new(RESOURCE_GROUP, group).named(name));
     let network = fields! {
@@ -174,8 +197,8 @@ fn control_plane(composer: &mut Composer<'_, '_>, cluster: &AKSCluster, name: &s
         "networkProfile": fields! {
             "networkPlugin": "azure",
             "networkPluginMode": "overlay",
-            "podCidr": "10.244.0.0/16",
-            "serviceCidr": "10.96.0.0/16",
+            "podCidr": POD_CIDR,
+            "serviceCidr": SERVICE_CIDR,
             "dnsServiceIp": "10.96.0.10",
         },
     };
