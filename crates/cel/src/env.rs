@@ -56,6 +56,8 @@ pub(crate) struct Environment {
     pub(crate) variables: Vec<Variable>,
     pub(crate) objects: Vec<Object>,
     pub(crate) sizes: Vec<DeclaredSize>,
+    /// The size at which the estimator starts for computed values: a quirk of Kubernetes' validation rules.
+    pub(crate) computed_root: Option<u32>,
     pub(crate) results: Results,
     /// The Kubernetes 1.x whose functions are available.
     pub(crate) version: u8,
@@ -76,6 +78,7 @@ impl Environment {
             variables: Vec::new(),
             objects: Vec::new(),
             sizes: Vec::new(),
+            computed_root: None,
             results,
             version,
             math: false,

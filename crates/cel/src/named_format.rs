@@ -55,7 +55,7 @@ const FORMATS: [(NamedFormat, &str, u64); 13] = [
     (DateTime, "datetime", DATE_TIME_PATTERN_SIZE),
 ];
 const UUID_PATTERN_SIZE: u64 = 70;
-const DATE_TIME_PATTERN_SIZE: u64 = 80;
+const DATE_TIME_PATTERN_SIZE: u64 = 71;
 
 /// Longest label and longest name part in bytes.
 const LABEL_LIMIT: usize = 63;

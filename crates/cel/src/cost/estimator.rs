@@ -2,7 +2,7 @@
 
 use super::size::Bounds;
 use crate::check::{Checked, Reference};
-use crate::env::Environment;
+use crate::env::{DeclaredSize, Environment};
 use crate::library::calls::{LIST_COST, MAP_COST};
 use crate::library::declarations::{Cost, Function};
 use crate::syntax::{BIND_ITERATION_VARIABLE, Comprehension, Kind, NodeId, Slice, Tree};
@@ -22,10 +22,21 @@ impl Entries {
     }
 }
 
+/// Where a value is reached from the variables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Path {
+    /// The value is computed.
+    #[default]
+    None,
+    /// Nothing is declared there.
+    Unknown,
+    Declared(u32),
+}
+
 /// What is known of a local variable.
 #[derive(Debug, Clone, Copy, Default)]
 struct Local {
-    path: Option<u32>,
+    path: Path,
     size: Option<Bounds>,
     entries: Option<Entries>,
 }
@@ -36,7 +47,7 @@ pub(crate) fn estimate(environment: &Environment, tree: &Tree<'_>, root: NodeId,
         environment,
         tree,
         checked,
-        paths: vec![None; tree.len()],
+        paths: vec![Path::None; tree.len()],
         sizes: vec![None; tree.len()],
         entries: vec![None; tree.len()],
         locals: vec![Local::default(); usize::from(checked.slots)],
@@ -49,7 +60,7 @@ pub(super) struct Estimator<'p, 's, 'e> {
     tree: &'p Tree<'s>,
     checked: &'p Checked<'e>,
     /// The declared size each node's value has, where it is reached by a path from a variable.
-    paths: Vec<Option<u32>>,
+    paths: Vec<Path>,
     sizes: Vec<Option<Bounds>>,
     entries: Vec<Option<Entries>>,
     locals: Vec<Local>,
@@ -81,21 +92,29 @@ impl<'s> Estimator<'_, 's, '_> {
     fn identifier(&mut self, node: NodeId) -> Bounds {
         self.paths[node.index()] = match self.checked.reference(node) {
             Reference::Local(slot) => self.locals[usize::from(slot)].path,
-            Reference::Variable(index) => self.environment.variables[usize::from(index)].size,
-            _ => None,
+            Reference::Variable(index) => {
+                self.environment.variables[usize::from(index)].size.map_or(Path::Unknown, Path::Declared)
+            }
+            _ => self.extend(Path::None, |_| None),
         };
         Bounds::ONE
     }
 
     fn select(&mut self, node: NodeId, operand: NodeId, field: &str, test: bool) -> Bounds {
         if matches!(self.checked.reference(node), Reference::TypeName(_)) {
+            self.paths[node.index()] = self.extend(Path::None, |_| None);
             return Bounds::ONE;
         }
         let cost = self.cost(operand);
         if test {
             return cost;
         }
-        self.paths[node.index()] = self.path(operand).and_then(|path| self.field_path(path, field));
+        self.paths[node.index()] =
+            self.extend(self.path(operand), |size| match size.fields.iter().find(|(name, _)| name == field) {
+                Some((_, path)) => Some(*path),
+                None if size.open_fields => size.elements,
+                None => None,
+            });
         let kind = self.checked.type_of(operand);
         let selects = match self.checked.types.shape(kind) {
             Some(Shape::Map(..) | Shape::Object(_)) => true,
@@ -104,17 +123,19 @@ impl<'s> Estimator<'_, 's, '_> {
         if selects { cost.plus(Bounds::ONE) } else { cost }
     }
 
-    fn field_path(&self, path: u32, field: &str) -> Option<u32> {
-        let size = &self.environment.sizes[path as usize];
-        match size.fields.iter().find(|(name, _)| name == field) {
-            Some((_, path)) => Some(*path),
-            None if size.open_fields => size.elements,
-            None => None,
+    /// Goes one step down from a path. For computed values Kubernetes starts at the root of validation rules.
+    fn extend(&self, path: Path, step: impl Fn(&DeclaredSize) -> Option<u32>) -> Path {
+        match path {
+            Path::None => self.environment.computed_root.map_or(Path::Unknown, Path::Declared),
+            Path::Unknown => Path::Unknown,
+            Path::Declared(path) => {
+                step(&self.environment.sizes[path as usize]).map_or(Path::Unknown, Path::Declared)
+            }
         }
     }
 
     /// The declared size a node leads to.
-    fn path(&self, node: NodeId) -> Option<u32> {
+    fn path(&self, node: NodeId) -> Path {
         match self.checked.reference(node) {
             Reference::Local(slot) => self.locals[usize::from(slot)].path,
             _ => self.paths[node.index()],
@@ -175,8 +196,7 @@ impl<'s> Estimator<'_, 's, '_> {
             if matches!(overload.cost, Cost::IndexList | Cost::IndexMap) {
                 let container = operands.arguments[0];
                 size = self.entry_sizes(container).map(|entries| entries.values);
-                self.paths[node.index()] =
-                    self.path(container).and_then(|path| self.environment.sizes[path as usize].elements);
+                self.paths[node.index()] = self.extend(self.path(container), |size| size.elements);
             }
             if size.is_none() {
                 size = self.size(node);
@@ -212,10 +232,13 @@ impl<'s> Estimator<'_, 's, '_> {
             Shape::List(element) | Shape::Optional(element) | Shape::Map(element, _) => element,
             _ => return None,
         };
-        let declared = self
-            .path(node)
-            .and_then(|path| self.environment.sizes[path as usize].elements)
-            .map(|path| self.declared(path));
+        let declared = match self.path(node) {
+            Path::None => None,
+            path => match self.extend(path, |size| size.elements) {
+                Path::Declared(path) => Some(self.declared(path)),
+                _ => None,
+            },
+        };
         Some((element, declared))
     }
 
@@ -247,7 +270,7 @@ impl<'s> Estimator<'_, 's, '_> {
             Kind::Map(entries) => return Some(Bounds::fixed(entries.len() as u64 / 2)),
             _ => {}
         }
-        if let Some(path) = self.path(node) {
+        if let Path::Declared(path) = self.path(node) {
             let size = self.declared(path);
             self.sizes[node.index()] = Some(size);
             return Some(size);
@@ -324,7 +347,7 @@ impl<'s> Estimator<'_, 's, '_> {
         let Reference::Fold(slot) = self.checked.reference(node) else { return Bounds::ZERO };
         let mut cost = self.cost(fold.range).plus(self.cost(fold.initial));
         self.bind_local(slot, fold.initial);
-        self.locals[usize::from(slot)].path = None;
+        self.locals[usize::from(slot)].path = Path::None;
         self.bind_iteration(slot + 1, fold);
         let each = self.cost(fold.condition).plus(self.cost(fold.step));
         cost = cost.plus(self.cost(fold.result));
@@ -349,14 +372,15 @@ impl<'s> Estimator<'_, 's, '_> {
             None => self.checked.types.is_list(self.checked.type_of(fold.range)),
         };
         let (keys, values) = (entries.map(|entries| entries.keys), entries.map(|entries| entries.values));
-        let path = self.path(fold.range).map(|path| &self.environment.sizes[path as usize]);
-        let (key_path, value_path) =
-            (path.and_then(|path| path.keys), path.and_then(|path| path.elements));
+        let range = self.path(fold.range);
+        let key_path = self.extend(range, |size| size.keys);
+        let value_path = self.extend(range, |size| size.elements);
+        let index_path = self.extend(range, |_| None);
         let (first, second) = match (fold.second_variable.is_some(), list) {
             (false, true) => (Local { path: value_path, size: values, entries: None }, Local::default()),
             (false, false) => (Local { path: key_path, size: keys, entries: None }, Local::default()),
             (true, _) => (
-                Local { path: if list { None } else { key_path }, size: keys, entries: None },
+                Local { path: if list { index_path } else { key_path }, size: keys, entries: None },
                 Local { path: value_path, size: values, entries: None },
             ),
         };

@@ -205,7 +205,7 @@ fn scientific(number: f64, precision: Option<u32>) -> String {
         .bytes()
         .map(|digit| SUPERSCRIPTS[usize::from(digit - b'0')])
         .collect();
-    format!("{mantissa}\u{202f}×\u{202f}10{sign}{power}")
+    format!("{mantissa}×10{sign}{power}")
 }
 
 /// `%s`.

@@ -43,6 +43,7 @@ impl<'s> Planner<'_, 's, '_> {
                 }
             }
             Reference::Local(slot) => {
+                self.refuse_type(base)?;
                 self.note_input(base, &selections);
                 if let Some(&(_, code)) = self.lazy.iter().rev().find(|(lazy, _)| *lazy == slot) {
                     self.push(Instruction::Force { slot, code });
@@ -91,6 +92,14 @@ impl<'s> Planner<'_, 's, '_> {
             self.aim(at, end);
         }
         Ok(())
+    }
+
+    /// Kubernetes cannot plan variables that hold types.
+    pub(super) fn refuse_type(&self, node: NodeId) -> Result<()> {
+        match self.checked.types.shape(self.checked.type_of(node)) {
+            Some(Shape::Meta(_)) => self.error(node, "a variable cannot hold a type"),
+            _ => Ok(()),
+        }
     }
 
     /// Walks a path down to its base; the selections come last first.

@@ -128,6 +128,7 @@ impl<'s> Planner<'_, 's, '_> {
 
     /// `cel.bind`: the value is computed when it is first read, and never if it is not.
     fn binding(&mut self, slot: u16, fold: &Comprehension<'s>) -> Result<()> {
+        self.refuse_type(fold.initial)?;
         let before = (self.program.code.len(), self.program.constants.len());
         self.push(Instruction::Unset { slot });
         let over = self.push(Instruction::Jump { to: u32::MAX });
