@@ -27,7 +27,7 @@ pub(super) struct Access {
 
 impl Access {
     /// What a provisioned cluster publishes; `None` without a kubeconfig, which the stack cannot do without.
-    pub fn published(secrets: Vec<ClusterSecret>, identity: Option<SecretType>) -> Option<Self> {
+    pub(super) fn published(secrets: Vec<ClusterSecret>, identity: Option<SecretType>) -> Option<Self> {
         let find = |type_: SecretType| secrets.iter().find(|secret| secret.type_ == type_).cloned();
         let kubeconfig = find(SecretType::Kubeconfig)?;
         let identity = identity.and_then(find);

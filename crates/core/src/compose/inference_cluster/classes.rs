@@ -19,12 +19,16 @@ enum Class {
     Absent,
     /// It exists, but not in a form that says what a node has.
     Unusable(String),
-    Known(InferenceClassSpec),
+    Known(Box<InferenceClassSpec>),
 }
 
 impl Classes {
     /// Asks for the classes of the pools and reads those that are there.
-    pub fn resolve<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, pools: &[NodePool]) -> Self {
+    pub(super) fn resolve<'a>(
+        desired: &mut Desired<'a>,
+        observed: &Observed<'a>,
+        pools: &[NodePool],
+    ) -> Self {
         let mut classes = BTreeMap::new();
         for pool in pools {
             let name = &pool.class_name;
@@ -32,7 +36,9 @@ impl Classes {
             let class = match observed.required(&key) {
                 Required::NotFetched => Class::NotFetched,
                 Required::Absent => Class::Absent,
-                Required::Present(items) => read(&items[0]).map_or_else(Class::Unusable, Class::Known),
+                Required::Present(items) => {
+                    read(&items[0]).map_or_else(Class::Unusable, |class| Class::Known(Box::new(class)))
+                }
             };
             let info = InferenceClass::INFO;
             desired.require(key, Requirement::named(&info.api_version(), info.kind, name));
@@ -42,7 +48,7 @@ impl Classes {
     }
 
     /// The class of a pool, if it is usable.
-    pub fn of(&self, pool: &NodePool) -> Option<&InferenceClassSpec> {
+    pub(super) fn of(&self, pool: &NodePool) -> Option<&InferenceClassSpec> {
         match self.0.get(&pool.class_name)? {
             Class::Known(class) => Some(class),
             _ => None,
@@ -50,7 +56,7 @@ impl Classes {
     }
 
     /// Each pool with its class; `None` unless all of them are usable.
-    pub fn of_all<'s>(
+    pub(super) fn of_all<'s>(
         &'s self,
         pools: &'s [NodePool],
     ) -> Option<Vec<(&'s NodePool, &'s InferenceClassSpec)>> {
@@ -58,18 +64,18 @@ impl Classes {
     }
 
     /// Names of the classes that do not exist, as far as is known.
-    pub fn missing(&self) -> Vec<&str> {
+    pub(super) fn missing(&self) -> Vec<&str> {
         let missing = |class: &Class| matches!(class, Class::NotFetched | Class::Absent);
         self.0.iter().filter(|(_, class)| missing(class)).map(|(name, _)| name.as_str()).collect()
     }
 
     /// Whether any class has not been looked up yet.
-    pub fn not_fetched(&self) -> bool {
+    pub(super) fn not_fetched(&self) -> bool {
         self.0.values().any(|class| matches!(class, Class::NotFetched))
     }
 
     /// The first pool whose class is unusable.
-    pub fn unusable(&self, pools: &[NodePool]) -> Option<Problem> {
+    pub(super) fn unusable(&self, pools: &[NodePool]) -> Option<Problem> {
         pools.iter().find_map(|pool| match self.0.get(&pool.class_name)? {
             Class::Unusable(problem) => {
                 let NodePool { name, class_name, .. } = pool;

@@ -36,7 +36,7 @@ const PRIVATE_OFFSET: u32 = 48 << 8;
 
 impl Subnets {
     /// Plans the subnets of a cluster. The error names the field and its value.
-    pub fn plan(spec: &EKSClusterSpec, observed: &Observed<'_>) -> Result<Self, String> {
+    pub(super) fn plan(spec: &EKSClusterSpec, observed: &Observed<'_>) -> Result<Self, String> {
         let fallback = Networking::default();
         let networking = spec.networking.as_ref().unwrap_or(&fallback);
         let vpc = AddressRange::parse("spec.networking.vpcCidr", networking.vpc_cidr())?;
