@@ -6,6 +6,7 @@ mod support;
 mod eks;
 mod gke;
 mod inference_cluster;
+mod recorded;
 mod teardown;
 
 use modelplane_core::compose::composition;
