@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_registry_that_does_not_answer_is_reported_and_fails_nothing() {
-        let found = newer_of(output("no-such-tool-anywhere", &[]), "v1.0.0");
+        let found = newer_of(output("no-such-tool-anywhere", &[]).map(|text| vec![text]), "v1.0.0");
         assert_eq!(found, Found::NotReachable("no-such-tool-anywhere is not installed".to_owned()));
     }
 }

@@ -22,7 +22,7 @@ use super::usage::{UsedBy, usage};
 use crate::contract::{Body, ComposeError, Desired, Observed, Ready};
 use crate::crds;
 use crate::document::Document;
-use parts::Parts;
+use parts::{Parts, Slot};
 
 /// Value of [`RESOURCE_LABEL`] on the release of Envoy Gateway.
 const ENVOY_GATEWAY: &str = "envoy-gateway";
@@ -99,13 +99,13 @@ fn access<'s>(observed: &Observed<'_>, stack: &'s ServingStack) -> Result<Access
 fn definitions(parts: &mut Parts<'_, '_, '_>) {
     for definition in crds::inference_extension() {
         let key = format!("gaie-crd-{}", definition.name);
-        parts.object(key, &[], Metadata::default(), None, || definition.document());
+        parts.object(Slot::new(key), None, || definition.document());
     }
 }
 
 /// Some clouds refuse system-critical pods in namespaces without such a quota; elsewhere it has no effect.
 fn critical_pods_quota(parts: &mut Parts<'_, '_, '_>) {
-    parts.object(DRA_DRIVER[1], &DRA_DRIVER, Metadata::default(), None, || {
+    parts.object(Slot::new(DRA_DRIVER[1]).together_with(&DRA_DRIVER), None, || {
         let spec = json!({
             "hard": {"pods": "1000"},
             "scopeSelector": {"matchExpressions": [{

@@ -1,6 +1,7 @@
 //! Helpers of the integration tests: requests in JSON, and the recorded cases beside the repository.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said loudly")]
 #![allow(clippy::allow_attributes, reason = "an expectation would fail where everything is used")]
 
 pub mod fixed_point;

@@ -1,10 +1,10 @@
 //! The gateway of a cluster: namespace, proxy settings, class and Gateway (spec serving-stack §5.4).
 
-use modelplane_api::names::{CLUSTER_GATEWAY, RESOURCE_LABEL, SYSTEM_NAMESPACE};
+use modelplane_api::names::{CLUSTER_GATEWAY, SYSTEM_NAMESPACE};
 use modelplane_api::serving_stack::{Listener, ListenerProtocol, ServingStackSpec, StackGateway};
 use serde_json::{Value, json};
 
-use super::parts::Parts;
+use super::parts::{Parts, Slot};
 use super::{GATEWAY, GATEWAY_CLASS, GATEWAY_PROXY, manifest};
 use crate::compose::object::{KubernetesObject, Metadata, Readiness};
 
@@ -19,19 +19,19 @@ const HAS_ADDRESS: &str = "has(object.status.addresses) && object.status.address
 pub(super) fn compose(parts: &mut Parts<'_, '_, '_>, spec: &ServingStackSpec) {
     let default = StackGateway::default();
     let gateway = spec.gateway.as_ref().unwrap_or(&default);
-    let label = |value| Metadata::default().and_label(RESOURCE_LABEL, value);
+    let slot = |key| Slot::new(key).labelled(key);
     let in_system = |name| Metadata::named(name).and_namespace(SYSTEM_NAMESPACE);
 
-    parts.object("gateway-namespace", &[], Metadata::default(), None, || {
+    parts.object(Slot::new("gateway-namespace"), None, || {
         KubernetesObject::with_content("v1", "Namespace", ()).with_metadata(Metadata::named(SYSTEM_NAMESPACE))
     });
-    parts.object(GATEWAY_PROXY, &[], label(GATEWAY_PROXY), None, || {
+    parts.object(slot(GATEWAY_PROXY), None, || {
         // Envoy Gateway's own default, `Local`, is refused by some clouds' load balancers.
         let service = json!({"envoyService": {"externalTrafficPolicy": "Cluster"}});
         let spec = json!({"provider": {"type": "Kubernetes", "kubernetes": service}});
         manifest("gateway.envoyproxy.io/v1alpha1", "EnvoyProxy", in_system(CLUSTER_GATEWAY), spec)
     });
-    parts.object(GATEWAY_CLASS, &[], label(GATEWAY_CLASS), None, || {
+    parts.object(slot(GATEWAY_CLASS), None, || {
         let spec = json!({
             "controllerName": "gateway.envoyproxy.io/gatewayclass-controller",
             "parametersRef": {
@@ -44,7 +44,7 @@ pub(super) fn compose(parts: &mut Parts<'_, '_, '_>, spec: &ServingStackSpec) {
         manifest(GATEWAY_API, "GatewayClass", Metadata::named(gateway.class_name()), spec)
     });
     let readiness = Readiness::DeriveFromCelQuery { cel_query: HAS_ADDRESS.into() };
-    parts.object(GATEWAY, &[], label(GATEWAY), Some(readiness), || {
+    parts.object(slot(GATEWAY), Some(readiness), || {
         let spec =
             json!({"gatewayClassName": gateway.class_name(), "listeners": listeners(&gateway.listeners)});
         manifest(GATEWAY_API, "Gateway", in_system(CLUSTER_GATEWAY), spec)

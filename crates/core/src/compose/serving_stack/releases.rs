@@ -1,12 +1,11 @@
 //! The Helm releases of a serving stack and their values (spec serving-stack §5.3).
 
-use modelplane_api::names::{GPU_TAINT, RESOURCE_LABEL};
+use modelplane_api::names::GPU_TAINT;
 use modelplane_api::serving_stack::{ServingStackSpec, StackVersions};
 use serde_json::{Value, json};
 
-use super::parts::Parts;
+use super::parts::{Parts, Slot};
 use super::{DRA_DRIVER, ENVOY_GATEWAY};
-use crate::compose::object::Metadata;
 use crate::versions::{self, Chart};
 
 /// One release: its key and what goes into it.
@@ -98,12 +97,9 @@ pub(super) fn compose(parts: &mut Parts<'_, '_, '_>, spec: &ServingStackSpec) {
     let defaults = StackVersions::default();
     let versions = spec.versions.as_ref().unwrap_or(&defaults);
     for release in &RELEASES {
-        let labels = match release.label {
-            Some(label) => Metadata::default().and_label(RESOURCE_LABEL, label),
-            None => Metadata::default(),
-        };
+        let slot = Slot::new(release.key).together_with(release.together).labelled(release.label);
         let chart = Pinned { chart: release.chart, version: (release.version)(versions) };
-        parts.release(release.key, release.together, labels, chart, || (release.values)(spec));
+        parts.release(slot, chart, || (release.values)(spec));
     }
 }
 
