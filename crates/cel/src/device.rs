@@ -8,6 +8,7 @@ use crate::compile::{Compiled, compile};
 use crate::env::{DeclaredSize, Environment, Field, NEWEST, Object, Results, Variable};
 use crate::error::{CompileError, EvaluationError};
 use crate::eval::{Handle, Machine, Map, Text, Value};
+use crate::plan::Input;
 use crate::quantity::Quantity;
 use crate::semver::Semver;
 use crate::types::{Shape, Type};
@@ -336,8 +337,12 @@ impl Selector {
 
     /// Every device field the selector reads, as a dotted path, with its value or `absent`.
     pub fn explain_inputs(&self, device: &PreparedDevice<'_>) -> Vec<(String, String)> {
-        let inputs = self.compiled.program.inputs.iter();
-        let read = inputs.map(|input| {
+        let inputs = &self.compiled.program.inputs;
+        // A path that others continue says nothing that they do not.
+        let continued = |input: &Input| {
+            inputs.iter().any(|other| other.keys.len() > input.keys.len() && other.keys.starts_with(&input.keys))
+        };
+        let read = inputs.iter().filter(|input| !continued(input)).map(|input| {
             let mut value = Some(Value::Map(Map::Device(device)));
             for key in &input.keys {
                 value = match value {

@@ -22,16 +22,22 @@ impl Entries {
     }
 }
 
-/// Where a value is reached from the variables.
+/// The names that lead from a variable to a value; of computed values none.
+///
+/// Kubernetes keeps these as Go slices, of which two can share memory: appending to one then changes the other, and
+/// with it the estimate. A path is therefore a prefix of a shared array, and appending writes into the array as long
+/// as its capacity lasts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Path {
-    /// The value is computed.
-    #[default]
-    None,
-    /// Nothing is declared there.
-    Unknown,
-    Declared(u32),
+struct Path {
+    array: u32,
+    length: u32,
 }
+
+/// Steps that are no field names.
+const ITEMS: &str = "@items";
+const KEYS: &str = "@keys";
+const VALUES: &str = "@values";
+const INDICES: &str = "@indices";
 
 /// What is known of a local variable.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +53,8 @@ pub(crate) fn estimate(environment: &Environment, tree: &Tree<'_>, root: NodeId,
         environment,
         tree,
         checked,
-        paths: vec![Path::None; tree.len()],
+        arrays: vec![Vec::new()],
+        paths: vec![Path::default(); tree.len()],
         sizes: vec![None; tree.len()],
         entries: vec![None; tree.len()],
         locals: vec![Local::default(); usize::from(checked.slots)],
@@ -59,7 +66,8 @@ pub(super) struct Estimator<'p, 's, 'e> {
     environment: &'p Environment,
     tree: &'p Tree<'s>,
     checked: &'p Checked<'e>,
-    /// The declared size each node's value has, where it is reached by a path from a variable.
+    /// What paths are prefixes of. The first is empty.
+    arrays: Vec<Vec<&'p str>>,
     paths: Vec<Path>,
     sizes: Vec<Option<Bounds>>,
     entries: Vec<Option<Entries>>,
@@ -74,7 +82,7 @@ pub(super) struct Operands<'n> {
     pub(super) costs: &'n [Bounds],
 }
 
-impl<'s> Estimator<'_, 's, '_> {
+impl<'p, 's: 'p> Estimator<'p, 's, '_> {
     fn cost(&mut self, node: NodeId) -> Bounds {
         let tree = self.tree;
         match tree.kind(node) {
@@ -90,31 +98,28 @@ impl<'s> Estimator<'_, 's, '_> {
     }
 
     fn identifier(&mut self, node: NodeId) -> Bounds {
+        let environment = self.environment;
         self.paths[node.index()] = match self.checked.reference(node) {
             Reference::Local(slot) => self.locals[usize::from(slot)].path,
             Reference::Variable(index) => {
-                self.environment.variables[usize::from(index)].size.map_or(Path::Unknown, Path::Declared)
+                self.append(Path::default(), &environment.variables[usize::from(index)].name)
             }
-            _ => self.extend(Path::None, |_| None),
+            _ => self.append(Path::default(), ""),
         };
         Bounds::ONE
     }
 
-    fn select(&mut self, node: NodeId, operand: NodeId, field: &str, test: bool) -> Bounds {
+    fn select(&mut self, node: NodeId, operand: NodeId, field: &'p str, test: bool) -> Bounds {
         if matches!(self.checked.reference(node), Reference::TypeName(_)) {
-            self.paths[node.index()] = self.extend(Path::None, |_| None);
+            self.paths[node.index()] = self.append(Path::default(), "");
             return Bounds::ONE;
         }
         let cost = self.cost(operand);
         if test {
             return cost;
         }
-        self.paths[node.index()] =
-            self.extend(self.path(operand), |size| match size.fields.iter().find(|(name, _)| name == field) {
-                Some((_, path)) => Some(*path),
-                None if size.open_fields => size.elements,
-                None => None,
-            });
+        let path = self.path(operand);
+        self.paths[node.index()] = self.append(path, field);
         let kind = self.checked.type_of(operand);
         let selects = match self.checked.types.shape(kind) {
             Some(Shape::Map(..) | Shape::Object(_)) => true,
@@ -123,18 +128,46 @@ impl<'s> Estimator<'_, 's, '_> {
         if selects { cost.plus(Bounds::ONE) } else { cost }
     }
 
-    /// Goes one step down from a path. For computed values Kubernetes starts at the root of validation rules.
-    fn extend(&self, path: Path, step: impl Fn(&DeclaredSize) -> Option<u32>) -> Path {
-        match path {
-            Path::None => self.environment.computed_root.map_or(Path::Unknown, Path::Declared),
-            Path::Unknown => Path::Unknown,
-            Path::Declared(path) => {
-                step(&self.environment.sizes[path as usize]).map_or(Path::Unknown, Path::Declared)
+    /// Appends a step as Go's `append` does: in place while there is capacity, else to a copy twice as large.
+    fn append(&mut self, path: Path, step: &'p str) -> Path {
+        let length = path.length as usize;
+        let array = &mut self.arrays[path.array as usize];
+        if length > 0 && length < length.next_power_of_two() {
+            match array.get_mut(length) {
+                Some(slot) => *slot = step,
+                None => array.push(step),
             }
+            return Path { length: path.length + 1, ..path };
         }
+        let mut copy = array[..length].to_vec();
+        copy.push(step);
+        self.arrays.push(copy);
+        Path { array: self.arrays.len() as u32 - 1, length: path.length + 1 }
     }
 
-    /// The declared size a node leads to.
+    /// The declared size at the end of a path.
+    fn resolve(&self, path: Path) -> Option<u32> {
+        let (first, steps) = self.arrays[path.array as usize][..path.length as usize].split_first()?;
+        let environment = self.environment;
+        let variable = environment.variables.iter().find(|variable| variable.name == *first);
+        // Validation rules do not look at the variable.
+        let mut size = environment.computed_root.or_else(|| variable?.size)?;
+        for step in steps {
+            let declared: &DeclaredSize = &environment.sizes[size as usize];
+            size = match *step {
+                ITEMS | VALUES => declared.elements?,
+                KEYS => declared.keys?,
+                field => match declared.fields.iter().find(|(name, _)| name == field) {
+                    Some((_, size)) => *size,
+                    None if declared.open_fields => declared.elements?,
+                    None => return None,
+                },
+            };
+        }
+        Some(size)
+    }
+
+    /// The path that leads to a node's value.
     fn path(&self, node: NodeId) -> Path {
         match self.checked.reference(node) {
             Reference::Local(slot) => self.locals[usize::from(slot)].path,
@@ -196,7 +229,9 @@ impl<'s> Estimator<'_, 's, '_> {
             if matches!(overload.cost, Cost::IndexList | Cost::IndexMap) {
                 let container = operands.arguments[0];
                 size = self.entry_sizes(container).map(|entries| entries.values);
-                self.paths[node.index()] = self.extend(self.path(container), |size| size.elements);
+                let path = self.path(container);
+                let step = if overload.cost == Cost::IndexList { ITEMS } else { VALUES };
+                self.paths[node.index()] = self.append(path, step);
             }
             if size.is_none() {
                 size = self.size(node);
@@ -232,13 +267,11 @@ impl<'s> Estimator<'_, 's, '_> {
             Shape::List(element) | Shape::Optional(element) | Shape::Map(element, _) => element,
             _ => return None,
         };
-        let declared = match self.path(node) {
-            Path::None => None,
-            path => match self.extend(path, |size| size.elements) {
-                Path::Declared(path) => Some(self.declared(path)),
-                _ => None,
-            },
-        };
+        let path = self.path(node);
+        let declared = self
+            .resolve(path)
+            .and_then(|size| self.environment.sizes[size as usize].elements)
+            .map(|size| self.declared(size));
         Some((element, declared))
     }
 
@@ -270,8 +303,8 @@ impl<'s> Estimator<'_, 's, '_> {
             Kind::Map(entries) => return Some(Bounds::fixed(entries.len() as u64 / 2)),
             _ => {}
         }
-        if let Path::Declared(path) = self.path(node) {
-            let size = self.declared(path);
+        if let Some(declared) = self.resolve(self.path(node)) {
+            let size = self.declared(declared);
             self.sizes[node.index()] = Some(size);
             return Some(size);
         }
@@ -347,7 +380,7 @@ impl<'s> Estimator<'_, 's, '_> {
         let Reference::Fold(slot) = self.checked.reference(node) else { return Bounds::ZERO };
         let mut cost = self.cost(fold.range).plus(self.cost(fold.initial));
         self.bind_local(slot, fold.initial);
-        self.locals[usize::from(slot)].path = Path::None;
+        self.locals[usize::from(slot)].path = Path::default();
         self.bind_iteration(slot + 1, fold);
         let each = self.cost(fold.condition).plus(self.cost(fold.step));
         cost = cost.plus(self.cost(fold.result));
@@ -373,15 +406,13 @@ impl<'s> Estimator<'_, 's, '_> {
         };
         let (keys, values) = (entries.map(|entries| entries.keys), entries.map(|entries| entries.values));
         let range = self.path(fold.range);
-        let key_path = self.extend(range, |size| size.keys);
-        let value_path = self.extend(range, |size| size.elements);
-        let index_path = self.extend(range, |_| None);
-        let (first, second) = match (fold.second_variable.is_some(), list) {
-            (false, true) => (Local { path: value_path, size: values, entries: None }, Local::default()),
-            (false, false) => (Local { path: key_path, size: keys, entries: None }, Local::default()),
-            (true, _) => (
-                Local { path: if list { index_path } else { key_path }, size: keys, entries: None },
-                Local { path: value_path, size: values, entries: None },
+        let element = |path, size| Local { path, size, entries: None };
+        let (first, second) = match fold.second_variable {
+            None if list => (element(self.append(range, ITEMS), values), Local::default()),
+            None => (element(self.append(range, KEYS), keys), Local::default()),
+            Some(_) => (
+                element(self.append(range, if list { INDICES } else { KEYS }), keys),
+                element(self.append(range, if list { ITEMS } else { VALUES }), values),
             ),
         };
         self.locals[usize::from(slot)] = first;

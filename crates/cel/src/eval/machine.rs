@@ -218,7 +218,7 @@ impl<'a> Machine<'a> {
                 I::Match { op, pattern, arguments, cost } => self.search(op, pattern, arguments, cost)?,
                 I::InSet { set } => {
                     let value = self.pop();
-                    let member = self.member(&program.sets[set as usize], value);
+                    let member = member(&program.sets[set as usize], value)?;
                     self.stack.push(member);
                 }
                 I::MakeList { count, optionals } => self.make_list(count as usize, optionals)?,
@@ -275,7 +275,11 @@ impl<'a> Machine<'a> {
         let top = self.top();
         match top {
             Value::Optional(Some(value)) => {
-                *top = Value::Path(Box::new((**value).clone()));
+                let inner = match &**value {
+                    Value::Map(map) => Value::Map(map.without_default()),
+                    inner => inner.clone(),
+                };
+                *top = Value::Path(Box::new(inner));
                 true
             }
             Value::Optional(None) | Value::Fault(_) => false,
@@ -400,6 +404,9 @@ impl<'a> Machine<'a> {
             (Op::NotStrictlyFalse, [Value::Bool(value)]) => Value::Bool(*value),
             (Op::NotStrictlyFalse, _) => Value::Bool(true),
             (_, arguments) if arguments.iter().any(Value::is_fault) => {
+                if calls::measured(cost, arguments).is_some_and(Value::is_fault) {
+                    return Err(Exhausted::Internal);
+                }
                 let cost = calls::cost(cost, arguments, &Value::Unset);
                 self.budget.charge(cost)?;
                 let fault = self.stack.drain(start..).find(Value::is_fault).unwrap_or_default();
@@ -444,22 +451,6 @@ impl<'a> Machine<'a> {
         };
         self.replace(usize::from(count), value);
         Ok(())
-    }
-
-    fn member(&self, set: &ConstantSet, value: Value<'a>) -> Value<'a> {
-        match &value {
-            Value::Fault(_) => value,
-            Value::String(text) if set.elements.len() <= 8 => Value::Bool(
-                set.elements
-                    .iter()
-                    .any(|element| matches!(element, Value::String(own) if own.as_str() == text.as_str())),
-            ),
-            // The set of cel-go is a Go map, which such values cannot be looked up in.
-            Value::Semver(_) | Value::Bytes(_) | Value::Format(_) => {
-                Value::message("a value of this type cannot be looked up in a constant list")
-            }
-            _ => Value::Bool(MapKey::of(&value).is_some_and(|key| set.keys.contains(&key))),
-        }
     }
 
     fn make_list(&mut self, count: usize, optionals: u32) -> Step<()> {
@@ -589,6 +580,20 @@ impl<'a> Machine<'a> {
         }
         Ok(())
     }
+}
+
+/// Looks a value up in a constant list, which cel-go keeps as a Go map: some values cannot be hashed.
+fn member<'a>(set: &ConstantSet, value: Value<'a>) -> Step<Value<'a>> {
+    Ok(match &value {
+        Value::Fault(_) => value,
+        Value::String(text) if set.elements.len() <= 8 => Value::Bool(
+            set.elements
+                .iter()
+                .any(|element| matches!(element, Value::String(own) if own.as_str() == text.as_str())),
+        ),
+        Value::Semver(_) | Value::Bytes(_) | Value::Format(_) => return Err(Exhausted::Internal),
+        _ => Value::Bool(MapKey::of(&value).is_some_and(|key| set.keys.contains(&key))),
+    })
 }
 
 /// Adds an entry to the map of a fold, which must not have the key yet.

@@ -215,6 +215,20 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// The map as it is found in an optional, where Kubernetes forgets the default of unknown domains.
+    pub(crate) fn without_default(&self) -> Map<'a> {
+        let domains = match self {
+            Map::Attributes(device) => &device.attributes,
+            Map::Capacity(device) => &device.capacity,
+            other => return other.clone(),
+        };
+        let mut entries = Entries::default();
+        for domain in domains {
+            entries.insert(text(&domain.name), Value::Map(Map::Domain(domain)));
+        }
+        Map::of(entries)
+    }
+
     /// The key at a position, for iteration.
     pub(crate) fn keys(&self) -> Box<dyn Iterator<Item = Value<'a>> + '_> {
         match self {

@@ -10,6 +10,9 @@ use crate::library::regex::compile;
 pub(crate) enum Exhausted {
     /// The cost limit of Kubernetes.
     Cost,
+    /// Kubernetes' own failure: a call is metered by an operand that is a fault, or a value that cannot be hashed is
+    /// looked up in a constant list.
+    Internal,
     /// Our own bound on copying and comparing, of which some is free of cost in Kubernetes.
     Work,
 }

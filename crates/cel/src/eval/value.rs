@@ -51,7 +51,6 @@ pub(crate) enum Fault {
     Message(Arc<str>),
     NoOverload(&'static str),
     NoKey(Arc<str>),
-    NoField(Arc<str>),
 }
 
 impl Fault {
@@ -67,7 +66,6 @@ impl std::fmt::Display for Fault {
             Fault::Message(message) => formatter.write_str(message),
             Fault::NoOverload(name) => write!(formatter, "{name} does not accept values of these types"),
             Fault::NoKey(key) => write!(formatter, "no such key: {key}"),
-            Fault::NoField(name) => write!(formatter, "no such field: {name}"),
         }
     }
 }

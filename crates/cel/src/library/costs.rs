@@ -51,7 +51,7 @@ pub(crate) fn cost_before(rule: Cost, operands: &[Value<'_>]) -> Option<u64> {
     let size = |index: usize| operands.get(index).map_or(1, runtime_size);
     let open = |index: usize| operands.get(index).map_or(1, open_size);
     Some(match rule {
-        Cost::Free | Cost::Logic | Cost::Conditional => 0,
+        Cost::Logic | Cost::Conditional => 0,
         Cost::Equality => match operands.first() {
             Some(
                 Value::Quantity(_)
@@ -99,6 +99,15 @@ pub(crate) fn cost_before(rule: Cost, operands: &[Value<'_>]) -> Option<u64> {
         | Cost::AddList
         | Cost::Includes => 1,
     })
+}
+
+/// The operand that decides the cost and of which Kubernetes assumes that it is no fault.
+pub(crate) fn measured<'v, 'a>(rule: Cost, operands: &'v [Value<'a>]) -> Option<&'v Value<'a>> {
+    match rule {
+        Cost::Distinct | Cost::Sort { .. } => operands.first(),
+        Cost::SortByKeys { .. } | Cost::Flatten => operands.get(1),
+        _ => None,
+    }
 }
 
 /// The cost of matching a text against a pattern of a size.

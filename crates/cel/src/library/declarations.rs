@@ -214,8 +214,6 @@ impl Op {
 pub(crate) enum Cost {
     /// One unit.
     One,
-    /// Nothing of its own; the planner spends what the operands cost.
-    Free,
     /// The estimator's name for `a && b` and `a || b`.
     Logic,
     Conditional,

@@ -262,18 +262,25 @@ impl<'s> Planner<'_, 's, '_> {
 
     /// Remembers which constant path is read, for explanations.
     fn note_input(&mut self, base: NodeId, selections: &[Selection<'_>]) {
+        if let Some((input, _)) = self.constant_path(base, selections)
+            && !input.keys.is_empty()
+            && !self.program.inputs.contains(&input)
+        {
+            self.program.inputs.push(input);
+        }
+    }
+
+    /// The longest constant part of a path from a variable, and whether that is all of it.
+    fn constant_path(&self, base: NodeId, selections: &[Selection<'_>]) -> Option<(Input, bool)> {
         let mut input = match (self.checked.reference(base), self.tree.kind(base)) {
             (Reference::Variable(variable), Kind::Identifier(name)) => {
                 Input { variable, keys: Vec::new(), text: (*name).to_owned() }
             }
-            (Reference::Local(slot), _) => {
-                let Some((_, input)) = self.bound.iter().rev().find(|(bound, _)| *bound == slot) else { return };
-                input.clone()
-            }
-            _ => return,
+            (Reference::Local(slot), _) => self.bound.iter().rev().find(|(bound, _)| *bound == slot)?.1.clone(),
+            _ => return None,
         };
         for selection in selections {
-            let Some(key) = self.text_of(selection) else { break };
+            let Some(key) = self.text_of(selection) else { return Some((input, false)) };
             let written = match selection.key {
                 Key::Index(_) if !is_name(key) || input.keys.len() == 1 => format!("[{key:?}]"),
                 _ => format!(".{key}"),
@@ -281,23 +288,14 @@ impl<'s> Planner<'_, 's, '_> {
             input.text.push_str(&written);
             input.keys.push(key.into());
         }
-        if !input.keys.is_empty() && !self.program.inputs.contains(&input) {
-            self.program.inputs.push(input);
-        }
+        Some((input, true))
     }
 
     /// The constant path a bound variable stands for.
-    pub(super) fn bound_input(&mut self, node: NodeId) -> Option<Input> {
+    pub(super) fn bound_input(&self, node: NodeId) -> Option<Input> {
         let (base, mut selections) = self.selections(node);
         selections.reverse();
-        if !selections.iter().all(|selection| self.text_of(selection).is_some()) {
-            return None;
-        }
-        let before = self.program.inputs.len();
-        self.note_input(base, &selections);
-        let input = self.program.inputs.get(before).cloned();
-        self.program.inputs.truncate(before);
-        input
+        self.constant_path(base, &selections).filter(|(_, whole)| *whole).map(|(input, _)| input)
     }
 }
 

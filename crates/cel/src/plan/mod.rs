@@ -6,4 +6,4 @@ mod planner;
 mod program;
 
 pub(crate) use planner::{bad_key, not_optional, plan};
-pub(crate) use program::{ConstantSet, Instruction, Program};
+pub(crate) use program::{ConstantSet, Input, Instruction, Program};

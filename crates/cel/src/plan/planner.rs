@@ -297,6 +297,10 @@ impl<'s> Planner<'_, 's, '_> {
         self.program.constants.truncate(constants);
         let Planned::Constant(Value::List(List::Shared(elements))) = planned else { return Ok(None) };
         if elements.is_empty() {
+            // The value is planned, so that its errors are found, but never computed.
+            self.plan(operands[0])?;
+            self.program.code.truncate(code);
+            self.program.constants.truncate(constants);
             return Ok(Some(Planned::Constant(Value::Bool(false))));
         }
         let primitive = |value: &Value<'_>| {

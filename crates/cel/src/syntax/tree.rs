@@ -124,10 +124,6 @@ impl<'s> Tree<'s> {
         &self.nodes[id.index()].kind
     }
 
-    pub(crate) fn kind_mut(&mut self, id: NodeId) -> &mut Kind<'s> {
-        &mut self.nodes[id.index()].kind
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -1,0 +1,33 @@
+//! Expressions of plausible shape are typed in every environment without surprises.
+
+#![no_main]
+
+mod support;
+
+use libfuzzer_sys::fuzz_target;
+use modelplane_cel::device::{DeviceEnvironment, DeviceFeatures, Selector};
+use modelplane_cel::object::Program;
+use modelplane_cel::validation::{Rule, RuleSource};
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = support::expression(bytes);
+    support::on_small_stack(&text, |text| {
+        support::timed(text, || {
+            let _ = Selector::compile(text);
+            let features =
+                DeviceFeatures { kubernetes_minor: 31, consumable_capacity: false, list_attributes: true, math: true };
+            let _ = Selector::compile_in(&DeviceEnvironment::new(features), text);
+            let _ = Program::compile(&["device", "object"], text);
+            let schema = serde_json::json!({
+                "type": "object",
+                "properties": {
+                    "driver": {"type": "string", "maxLength": 63},
+                    "items": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    "port": {"x-kubernetes-int-or-string": true},
+                },
+            });
+            let text = text.replace("device", "self");
+            let _ = Rule::compile(&schema, true, RuleSource { rule: &text, ..RuleSource::default() });
+        });
+    });
+});
