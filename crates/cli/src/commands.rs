@@ -1,9 +1,14 @@
 //! The command line: one variant and one file per command.
 
+mod catalog;
 mod cel;
+mod completions;
 mod convert;
+mod explain;
 mod function;
+mod plan;
 mod render;
+mod status;
 mod validate;
 mod xrds;
 
@@ -23,10 +28,19 @@ pub(crate) struct CommandLine {
 enum Command {
     /// Show everything that manifests lead to: composed objects, placements, URLs
     Render(render::Arguments),
+    /// Show what applying manifests would change: placements, moves, capacity, routes
+    Plan(plan::Arguments),
+    /// Say why a deployment, cluster or other object is as it is, and what would help
+    Explain(explain::Arguments),
+    /// Show the fleet at a glance: clusters, pools, deployments, services
+    Status(status::Arguments),
     /// Find mistakes in manifests: schema, rules, selectors, references
     Validate(validate::Arguments),
     /// Rewrite manifests to the newest published shape of the API
     Convert(convert::Arguments),
+    /// List and print the default catalog of InferenceClasses
+    #[command(subcommand)]
+    Catalog(catalog::Command),
     /// Try the selector language: expressions on devices, quantities
     #[command(subcommand)]
     Cel(cel::Command),
@@ -35,17 +49,24 @@ enum Command {
     /// Run Modelplane's compositions as a Crossplane composition function
     #[command(subcommand)]
     Function(function::Command),
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
 }
 
 impl CommandLine {
     pub(crate) fn run(self) -> CommandResult {
         match self.command {
             Command::Render(arguments) => arguments.run(),
+            Command::Plan(arguments) => arguments.run(),
+            Command::Explain(arguments) => arguments.run(),
+            Command::Status(arguments) => arguments.run(),
             Command::Validate(arguments) => arguments.run(),
             Command::Convert(arguments) => arguments.run(),
+            Command::Catalog(command) => command.run(),
             Command::Cel(command) => command.run(),
             Command::Xrds(arguments) => arguments.run(),
             Command::Function(command) => command.run(),
+            Command::Completions(arguments) => arguments.run(),
         }
     }
 }

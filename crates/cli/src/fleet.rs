@@ -1,6 +1,7 @@
 //! A fleet from manifests: what `render`, `plan`, `explain` and `status` work on.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::Args;
 use modelplane_api::normalize::normalize;
@@ -33,6 +34,16 @@ pub(crate) struct Fleet {
 }
 
 impl FleetArguments {
+    /// The same treatment of other manifests: those under `path`.
+    pub(crate) fn of_path(&self, path: &Path) -> Self {
+        Self { sources: self.sources.of_path(path), ..self.clone() }
+    }
+
+    /// A fleet without anything, treated the same.
+    pub(crate) fn nothing(&self) -> Fleet {
+        Fleet { manifests: BTreeMap::new(), options: self.options() }
+    }
+
     /// Reads the manifests; either published shape is accepted.
     pub(crate) fn load(&self) -> Result<Fleet, CommandError> {
         let mut manifests = BTreeMap::new();
@@ -45,9 +56,12 @@ impl FleetArguments {
             place_in_namespace(&mut manifest.body);
             manifests.insert(ObjectKey::of(&manifest.body), manifest);
         }
+        Ok(Fleet { manifests, options: self.options() })
+    }
+
+    fn options(&self) -> Options {
         let unready = self.unready.iter().cloned().map(Unready).collect();
-        let options = Options { unready, assume_inputs: !self.no_assume, ..Options::default() };
-        Ok(Fleet { manifests, options })
+        Options { unready, assume_inputs: !self.no_assume, ..Options::default() }
     }
 }
 

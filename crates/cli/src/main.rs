@@ -5,6 +5,9 @@ mod fleet;
 mod manifests;
 mod outcome;
 mod output;
+mod resolve;
+mod scheduling;
+mod view;
 
 use std::process::ExitCode;
 

@@ -62,6 +62,11 @@ pub(crate) struct Manifests {
 }
 
 impl Sources {
+    /// Other sources, read the same way.
+    pub(crate) fn of_path(&self, path: &Path) -> Self {
+        Self { paths: vec![path.to_owned()], recursive: self.recursive }
+    }
+
     /// Reads all of it; files that are not YAML end up in [`Manifests::broken`].
     pub(crate) fn load(&self) -> Result<Manifests, CommandError> {
         let mut manifests = Manifests::default();

@@ -66,3 +66,8 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), CommandErr
         .map_err(|error| CommandError::new(format!("cannot write JSON: {error}")))?;
     print(&(text + "\n"))
 }
+
+/// A value as the JSON tree that is printed.
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<Value, CommandError> {
+    serde_json::to_value(value).map_err(|error| CommandError::new(format!("cannot write JSON: {error}")))
+}

@@ -35,7 +35,7 @@ enum Definition {
 impl Arguments {
     pub(crate) fn run(self) -> CommandResult {
         let wanted = |info: &kind::KindInfo| {
-            self.kinds.is_empty() || self.kinds.iter().any(|name| is_called(info, name))
+            self.kinds.is_empty() || self.kinds.iter().any(|name| crate::resolve::is_called(info, name))
         };
         let infos: Vec<_> = kind::ALL.iter().copied().filter(|info| wanted(info)).collect();
         if infos.is_empty() {
@@ -65,10 +65,4 @@ impl Arguments {
         }
         Ok(Verdict::Good)
     }
-}
-
-/// Whether a user may call the kind that: by kind, plural or short name, in any case.
-fn is_called(info: &kind::KindInfo, name: &str) -> bool {
-    let names = [info.kind, info.plural].into_iter().chain(info.short_names.iter().copied());
-    names.into_iter().any(|known| known.eq_ignore_ascii_case(name))
 }

@@ -134,6 +134,10 @@ fn native_status(kind: &str, body: &Value, ready: bool, address: u32) -> Option<
         "LeaderWorkerSet" => json!({
             "replicas": replicas, "readyReplicas": available, "conditions": conditions(&[("Available", ready)]),
         }),
+        "DaemonSet" => json!({
+            "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "updatedNumberScheduled": 1,
+            "numberReady": i64::from(ready), "numberAvailable": i64::from(ready),
+        }),
         "PersistentVolumeClaim" => json!({"phase": if ready { "Bound" } else { "Pending" }}),
         "Job" if ready => json!({"succeeded": 1, "conditions": conditions(&[("Complete", true)])}),
         "Job" => json!({"active": 1}),
