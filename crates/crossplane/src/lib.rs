@@ -10,6 +10,7 @@ pub mod json;
 mod request;
 mod response;
 mod run;
+pub mod server;
 
 pub use request::{Request, RequestError};
-pub use run::{Step, run, run_step};
+pub use run::{Answer, Step, answer_request, run, run_step};

@@ -25,6 +25,23 @@ impl Step {
     }
 }
 
+/// An answer, with what a log or a metric says about it.
+#[derive(Debug)]
+pub struct Answer {
+    /// Kind of the composite; empty if the request names none.
+    pub kind: String,
+    /// Its namespace; empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The request's tag.
+    pub tag: String,
+    /// The message of the fatal result, if there is one.
+    pub fatal: Option<String>,
+    /// The wire bytes of the `RunFunctionResponse`.
+    pub bytes: Vec<u8>,
+}
+
 /// Answers the wire bytes of a `RunFunctionRequest` with those of a `RunFunctionResponse`.
 ///
 /// The step is taken from the request's `input` (`step: compose-usages`), else it is the composition of
@@ -34,10 +51,7 @@ impl Step {
 ///
 /// Only if the bytes are not a request at all.
 pub fn run(request: &[u8]) -> Result<Vec<u8>, RequestError> {
-    let request = Request::parse(request)?;
-    let step =
-        request.input.and_then(|input| input.text_at(&["step"])).map_or(Step::Compose, Step::from_name);
-    Ok(answer(&request, step))
+    answer_request(request).map(|answer| answer.bytes)
 }
 
 /// [`run`] with the step said by the caller.
@@ -46,18 +60,34 @@ pub fn run(request: &[u8]) -> Result<Vec<u8>, RequestError> {
 ///
 /// As for [`run`].
 pub fn run_step(request: &[u8], step: Step) -> Result<Vec<u8>, RequestError> {
-    Ok(answer(&Request::parse(request)?, step))
+    Ok(answer(&Request::parse(request)?, step).bytes)
 }
 
-fn answer(request: &Request<'_>, step: Step) -> Vec<u8> {
-    match catch_unwind(AssertUnwindSafe(|| compose(&request.observed, step))) {
-        Ok(Ok(desired)) => encode(request, &desired),
-        Ok(Err(error)) => encode_fatal(request, &describe(&error)),
-        Err(_) => {
-            let who = request.observed.composite.identity();
-            encode_fatal(request, &format!("{who}: internal error while composing it; please report this"))
-        }
-    }
+/// [`run`], with what a log or a metric says about the call.
+///
+/// # Errors
+///
+/// As for [`run`].
+pub fn answer_request(request: &[u8]) -> Result<Answer, RequestError> {
+    let request = Request::parse(request)?;
+    let step =
+        request.input.and_then(|input| input.text_at(&["step"])).map_or(Step::Compose, Step::from_name);
+    Ok(answer(&request, step))
+}
+
+fn answer(request: &Request<'_>, step: Step) -> Answer {
+    let who = request.observed.composite.identity();
+    let (bytes, fatal) = match catch_unwind(AssertUnwindSafe(|| compose(&request.observed, step))) {
+        Ok(Ok(desired)) => (encode(request, &desired), None),
+        Ok(Err(error)) => refuse(request, describe(&error)),
+        Err(_) => refuse(request, format!("{who}: internal error while composing it; please report this")),
+    };
+    let (kind, namespace) = (who.kind.to_owned(), who.namespace.to_owned());
+    Answer { kind, namespace, name: who.name.to_owned(), tag: request.tag.to_owned(), fatal, bytes }
+}
+
+fn refuse(request: &Request<'_>, message: String) -> (Vec<u8>, Option<String>) {
+    (encode_fatal(request, &message), Some(message))
 }
 
 fn compose<'a>(observed: &Observed<'a>, step: Step) -> Result<Desired<'a>, ComposeError> {

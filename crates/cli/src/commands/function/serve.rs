@@ -1,0 +1,124 @@
+//! `modelplane function serve`: the function server Crossplane calls.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use modelplane_crossplane::server::{self, DEFAULT_MAX_REQUEST_BYTES, Options};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::outcome::{CommandError, CommandResult, Verdict};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Crossplane mounts the certificates and sets TLS_SERVER_CERTS_DIR; for development use --insecure."
+)]
+pub(crate) struct Arguments {
+    /// Address to serve gRPC on
+    #[arg(long, default_value = "0.0.0.0:9443", value_name = "ADDRESS")]
+    address: SocketAddr,
+
+    /// Folder with tls.crt, tls.key and ca.crt; clients must present a certificate of that authority
+    #[arg(long, env = "TLS_SERVER_CERTS_DIR", value_name = "DIR", required_unless_present = "insecure")]
+    tls_certs_dir: Option<PathBuf>,
+
+    /// Serve plain text, without certificates
+    #[arg(long)]
+    insecure: bool,
+
+    /// Largest request accepted, in bytes
+    #[arg(long, default_value_t = DEFAULT_MAX_REQUEST_BYTES, value_name = "BYTES")]
+    max_recv_message_size: usize,
+
+    /// Address for /metrics, /livez and /readyz; "none" for no such listener
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    metrics_address: String,
+
+    /// How to log to stderr
+    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
+    log_format: LogFormat,
+
+    /// Log each call too
+    #[arg(short, long)]
+    debug: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// One JSON object a line
+    Json,
+    /// For people
+    Text,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> CommandResult {
+        self.start_logging();
+        let options = Options {
+            address: self.address,
+            certificates: if self.insecure { None } else { self.tls_certs_dir.clone() },
+            max_request_bytes: self.max_recv_message_size,
+            http_address: self.http_address()?,
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CommandError::new(format!("cannot start the runtime: {error}")))?;
+        runtime.block_on(serve(options))
+    }
+
+    fn http_address(&self) -> Result<Option<SocketAddr>, CommandError> {
+        if self.metrics_address == "none" {
+            return Ok(None);
+        }
+        let parsed = self.metrics_address.parse();
+        parsed.map(Some).map_err(|_| {
+            CommandError::new(format!("--metrics-address: {:?} is not an address", self.metrics_address))
+                .with_hint("write IP:PORT, such as 127.0.0.1:8080, or none")
+        })
+    }
+
+    fn start_logging(&self) {
+        let level = if self.debug { tracing::Level::DEBUG } else { tracing::Level::INFO };
+        let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+        match self.log_format {
+            LogFormat::Json => builder.json().flatten_event(true).init(),
+            LogFormat::Text => builder.init(),
+        }
+    }
+}
+
+async fn serve(options: Options) -> CommandResult {
+    let secure = options.certificates.is_some();
+    let bound = server::bind(options).await.map_err(describe)?;
+    let address = bound.address().map_err(CommandError::new)?;
+    tracing::info!(%address, tls = secure, version = env!("CARGO_PKG_VERSION"), "serving the Modelplane function");
+    bound.serve(shutdown()).await.map_err(describe)?;
+    tracing::info!("stopped");
+    Ok(Verdict::Good)
+}
+
+/// Done once the process is asked to stop.
+async fn shutdown() {
+    let interrupted = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminated) => {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+        }
+        Err(_) => drop(interrupted.await),
+    }
+}
+
+/// An error with its causes in one line.
+fn describe(error: impl std::error::Error) -> CommandError {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    CommandError::new(text)
+}
