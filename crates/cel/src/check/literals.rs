@@ -47,7 +47,7 @@ fn same_types(checker: &Checker<'_, '_, '_>, elements: impl Iterator<Item = (Nod
 fn literal_regex(checker: &Checker<'_, '_, '_>, arguments: Slice) -> Result<()> {
     let Some(first) = checker.tree.children(arguments).first() else { return Ok(()) };
     let Kind::String(pattern) = checker.tree.kind(first.node) else { return Ok(()) };
-    match regex::compile(pattern) {
+    match regex::LazyPattern::new(pattern) {
         Ok(_) => Ok(()),
         Err(error) => checker.error(first.node, format!("invalid regular expression: {error}")),
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::arithmetic;
 use super::compare::{equal, order};
 use super::map::{Entries, Map, MapKey};
@@ -21,7 +23,7 @@ pub(crate) struct Evaluated<'a> {
 pub(crate) struct Machine<'a> {
     program: &'a Program,
     variables: &'a [Value<'a>],
-    stack: Vec<Value<'a>>,
+    stack: SmallVec<[Value<'a>; 8]>,
     locals: Vec<Value<'a>>,
     folds: Vec<Iteration<'a>>,
     returns: Vec<u32>,
@@ -48,7 +50,7 @@ impl<'a> Machine<'a> {
         let mut machine = Machine {
             program,
             variables,
-            stack: Vec::with_capacity(8),
+            stack: SmallVec::new(),
             locals: vec![Value::Unset; usize::from(program.slots)],
             folds: Vec::new(),
             returns: Vec::new(),
@@ -215,6 +217,15 @@ impl<'a> Machine<'a> {
                     }
                 },
                 I::Call { op, arguments, cost } => self.call(op, usize::from(arguments), cost)?,
+                I::CallConstant { op, cost, constant } => self.call_constant(op, cost, constant)?,
+                I::Driver { cost } => {
+                    self.budget.charge_units(u64::from(cost))?;
+                    let driver = match self.variables.first() {
+                        Some(Value::Map(Map::Device(device))) => Value::String(Text::Borrowed(&device.driver)),
+                        _ => Value::message("there is no device"),
+                    };
+                    self.stack.push(driver);
+                }
                 I::Match { op, pattern, arguments, cost } => self.search(op, pattern, arguments, cost)?,
                 I::InSet { set } => {
                     let value = self.pop();
@@ -428,6 +439,25 @@ impl<'a> Machine<'a> {
         self.budget.charge(charged)
     }
 
+    /// A call with a constant right operand, which never enters the stack if the operator is known.
+    fn call_constant(&mut self, op: Op, cost: Cost, constant: u32) -> Step<()> {
+        let right: &'a Value<'a> = self.constant(constant);
+        let Some(left) = self.stack.last() else { return Ok(()) };
+        if !left.is_fault()
+            && !right.is_fault()
+            && let Some(value) = binary(op, left, right, &mut self.budget)?
+        {
+            let charged = match cost {
+                Cost::One => 1,
+                _ => calls::pair_cost(cost, left, right),
+            };
+            *self.top() = value;
+            return self.budget.charge(charged);
+        }
+        self.stack.push(right.borrowed());
+        self.call(op, 2, cost)
+    }
+
     /// Calls a library function, unless its known cost would end the evaluation anyway.
     fn general(&mut self, op: Op, start: usize, cost: Cost) -> Step<Value<'a>> {
         let arguments = &self.stack[start..];
@@ -447,7 +477,10 @@ impl<'a> Machine<'a> {
         self.budget.charge(charged)?;
         let value = match self.stack[start..].iter().position(Value::is_fault) {
             Some(fault) => self.stack[start + fault].clone(),
-            None => calls::search(op, &pattern.regex, &self.stack[start..], &mut self.budget)?,
+            None => match pattern.regex.get() {
+                Ok(regex) => calls::search(op, regex, &self.stack[start..], &mut self.budget)?,
+                Err(error) => Value::message(error),
+            },
         };
         self.replace(usize::from(count), value);
         Ok(())

@@ -12,7 +12,7 @@ use crate::quantity::Quantity;
 use crate::semver::Semver;
 use crate::timestamp::{Field, Timestamp, Zone};
 
-pub(crate) use super::costs::{LIST_COST, MAP_COST, cost, cost_before, measured, pattern_cost};
+pub(crate) use super::costs::{LIST_COST, MAP_COST, cost, cost_before, measured, pair_cost, pattern_cost};
 pub(crate) use super::texts::search;
 
 /// Calls a function. Faults among the operands are dealt with before.

@@ -52,18 +52,8 @@ pub(crate) fn cost_before(rule: Cost, operands: &[Value<'_>]) -> Option<u64> {
     let open = |index: usize| operands.get(index).map_or(1, open_size);
     Some(match rule {
         Cost::Logic | Cost::Conditional => 0,
-        Cost::Equality => match operands.first() {
-            Some(
-                Value::Quantity(_)
-                | Value::Semver(_)
-                | Value::Ip(_)
-                | Value::Cidr(_)
-                | Value::Url(_)
-                | Value::Format(_),
-            ) => 1,
-            _ => traversal(open(0).min(open(1))),
-        },
-        Cost::Comparison => traversal(open(0).min(open(1))),
+        Cost::Equality if operands.first().is_some_and(is_kubernetes) => 1,
+        Cost::Equality | Cost::Comparison => traversal(open(0).min(open(1))),
         Cost::InList => open(1),
         Cost::AddText => traversal(open(0).saturating_add(open(1))),
         Cost::Affix | Cost::StringToBytes | Cost::BytesToString | Cost::Quote | Cost::FormatText => {
@@ -99,6 +89,23 @@ pub(crate) fn cost_before(rule: Cost, operands: &[Value<'_>]) -> Option<u64> {
         | Cost::AddList
         | Cost::Includes => 1,
     })
+}
+
+/// The cost of a call with two operands, which does not depend on the result.
+pub(crate) fn pair_cost(rule: Cost, left: &Value<'_>, right: &Value<'_>) -> u64 {
+    match rule {
+        Cost::Equality if is_kubernetes(left) => 1,
+        Cost::Equality | Cost::Comparison => traversal(open_size(left).min(open_size(right))),
+        rule => cost_before(rule, &[left.clone(), right.clone()]).unwrap_or(1),
+    }
+}
+
+/// Types of Kubernetes, of which equality costs one unit.
+fn is_kubernetes(value: &Value<'_>) -> bool {
+    matches!(
+        value,
+        Value::Quantity(_) | Value::Semver(_) | Value::Ip(_) | Value::Cidr(_) | Value::Url(_) | Value::Format(_)
+    )
 }
 
 /// The operand that decides the cost and of which Kubernetes assumes that it is no fault.

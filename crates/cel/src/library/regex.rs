@@ -4,7 +4,10 @@
 //! ASCII in RE2, classes neither nest nor know set operations, a `{` that starts no repetition is literal, `\Q…\E`
 //! quotes; and what RE2 refuses (repeated repetitions, the flags `x` and `u`) is refused.
 
+use std::sync::OnceLock;
+
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
 
 /// The largest repetition count of RE2.
 const MAXIMUM_REPETITIONS: u32 = 1000;
@@ -15,19 +18,45 @@ const MAXIMUM_NESTING: u32 = 250;
 
 /// Compiles an RE2 pattern.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    let translated = Translation::new(pattern).translate()?;
-    RegexBuilder::new(&translated)
+    build(&Translation::new(pattern).translate()?)
+}
+
+fn build(translated: &str) -> Result<Regex, String> {
+    RegexBuilder::new(translated)
         .size_limit(MAXIMUM_PROGRAM)
         .dfa_size_limit(MAXIMUM_PROGRAM)
         .nest_limit(MAXIMUM_NESTING)
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => "the pattern is too large".to_owned(),
-            error => {
-                let text = error.to_string();
-                text.lines().last().unwrap_or("").trim().trim_start_matches("error: ").to_owned()
-            }
+            error => last_line(&error.to_string()),
         })
+}
+
+/// A valid pattern that is compiled when it is first used.
+#[derive(Debug)]
+pub(crate) struct LazyPattern {
+    translated: String,
+    compiled: OnceLock<Result<Regex, String>>,
+}
+
+impl LazyPattern {
+    /// Checks the syntax of a pattern.
+    pub(crate) fn new(pattern: &str) -> Result<Self, String> {
+        let translated = Translation::new(pattern).translate()?;
+        let parsed = ParserBuilder::new().nest_limit(MAXIMUM_NESTING).build().parse(&translated);
+        parsed.map_err(|error| last_line(&error.to_string()))?;
+        Ok(Self { translated, compiled: OnceLock::new() })
+    }
+
+    /// The compiled pattern; an error if it is too large.
+    pub(crate) fn get(&self) -> Result<&Regex, &str> {
+        self.compiled.get_or_init(|| build(&self.translated)).as_ref().map_err(String::as_str)
+    }
+}
+
+fn last_line(text: &str) -> String {
+    text.lines().last().unwrap_or("").trim().trim_start_matches("error: ").to_owned()
 }
 
 struct Translation<'p> {

@@ -76,6 +76,12 @@ impl<'s> Planner<'_, 's, '_> {
         let test = matches!(selections.last(), Some(Selection { key: Key::Test(_), .. }));
         let cost = u8::from(observed && !test);
         let end = self.here();
+        if let Some(Instruction::Driver { cost: total }) = self.program.code.last_mut()
+            && done == 1
+        {
+            *total += cost;
+            return Ok(());
+        }
         if let ([at], Some(Instruction::DevicePath { end: to, cost: total, .. })) =
             (&ends[..], self.program.code.last_mut())
             && *at + 1 == end as usize
@@ -215,6 +221,13 @@ impl<'s> Planner<'_, 's, '_> {
 
     /// Merges the first three selections on a device into one instruction; how many were merged.
     fn device_path(&mut self, variable: u16, selections: &[Selection<'_>], ends: &mut Vec<usize>) -> usize {
+        if self.device
+            && variable == 0
+            && let [Selection { key: Key::Field("driver"), optional: false }] = selections
+        {
+            ends.push(self.push(Instruction::Driver { cost: 1 }));
+            return 1;
+        }
         let [part, domain, name, rest @ ..] = selections else { return 0 };
         if !self.device || variable != 0 || [part, domain, name].iter().any(|selection| selection.optional) {
             return 0;

@@ -11,7 +11,7 @@ use crate::error::CompileError;
 use crate::eval::{Budget, Entries, Fault, List, Map, MapKey, Text, Value};
 use crate::library::calls;
 use crate::library::declarations::{Cost, Function, Op};
-use crate::library::regex;
+use crate::library::regex::LazyPattern;
 use crate::syntax::{Kind, NodeId, Slice, Tree};
 
 pub(super) type Result<T> = std::result::Result<T, Box<CompileError>>;
@@ -203,9 +203,12 @@ impl<'s> Planner<'_, 's, '_> {
             || (operands.len() == 2 && (op == Op::Format || (resolved.is_none() && function.dispatched)));
         let before = self.program.code.len();
         let mut leaves = Vec::new();
-        let mut constants: Vec<Value<'static>> = Vec::with_capacity(operands.len());
+        let mut constants: Vec<Value<'static>> = Vec::new();
+        let mut constant_last = false;
         for (index, &operand) in operands.iter().enumerate() {
-            match self.plan(operand)? {
+            let planned = self.plan(operand)?;
+            constant_last = matches!(planned, Planned::Constant(_));
+            match planned {
                 Planned::Constant(value) => {
                     if constants.len() == index {
                         constants.push(value.clone());
@@ -235,7 +238,15 @@ impl<'s> Planner<'_, 's, '_> {
                 return Ok(Planned::Emitted);
             }
         }
-        self.push(Instruction::Call { op, arguments: operands.len() as u8, cost });
+        match self.program.code.last() {
+            Some(&Instruction::Constant(constant)) if operands.len() == 2 && constant_last => {
+                self.program.code.pop();
+                self.push(Instruction::CallConstant { op, cost, constant });
+            }
+            _ => {
+                self.push(Instruction::Call { op, arguments: operands.len() as u8, cost });
+            }
+        }
         let end = self.here();
         for leave in leaves {
             self.aim(leave, end);
@@ -272,7 +283,7 @@ impl<'s> Planner<'_, 's, '_> {
     }
 
     fn matcher(&mut self, (op, cost): (Op, Cost), pattern: &str, operands: &[NodeId]) -> Result<()> {
-        let regex = match regex::compile(pattern) {
+        let regex = match LazyPattern::new(pattern) {
             Ok(regex) => regex,
             Err(error) => return self.error(operands[1], format!("invalid regular expression: {error}")),
         };

@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use regex::Regex;
-
 use crate::eval::{MapKey, Value};
 use crate::library::declarations::{Cost, Op};
+use crate::library::regex::LazyPattern;
 
 /// One step. Targets are indices into the code; `u32::MAX` until they are known.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +55,10 @@ pub(crate) enum Instruction {
 
     /// Calls a function with the topmost values.
     Call { op: Op, arguments: u8, cost: Cost },
+    /// Calls a function with the topmost value and a constant.
+    CallConstant { op: Op, cost: Cost, constant: u32 },
+    /// Pushes the name of a device's driver.
+    Driver { cost: u8 },
     /// Calls `matches`, `find` or `findAll` with a constant pattern.
     Match { op: Op, pattern: u32, arguments: u8, cost: Cost },
     /// Tests the topmost value for being in a constant set.
@@ -100,7 +103,7 @@ pub(crate) struct ConstantSet {
 /// A constant regular expression and the size that metering uses.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    pub(crate) regex: Regex,
+    pub(crate) regex: LazyPattern,
     pub(crate) size: u64,
 }
 
