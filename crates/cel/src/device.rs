@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use crate::compile::{Compiled, compile};
 use crate::env::{DeclaredSize, Environment, Field, NEWEST, Object, Results, Variable};
 use crate::error::{CompileError, EvaluationError};
-use crate::eval::{Handle, Machine, Map, Text, Value};
+use crate::eval::{Handle, Map, Text, Value, run};
 use crate::plan::Input;
 use crate::quantity::Quantity;
 use crate::semver::Semver;
@@ -76,7 +76,7 @@ impl<'a> Domain<'a> {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Value<'a>> {
-        self.find_hashed(name, hash_name(name))
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.value)
     }
 }
 
@@ -315,13 +315,8 @@ impl Selector {
     /// Evaluates and reports the cost as well.
     pub fn evaluate(&self, device: &PreparedDevice<'_>) -> Evaluation {
         let variables = [Value::Map(Map::Device(device))];
-        let evaluated = Machine::run(&self.compiled.program, &variables, COST_LIMIT);
-        let result = match evaluated.value {
-            Ok(Value::Bool(value)) => Ok(value),
-            Ok(Value::Fault(fault)) => Err(EvaluationError::new(fault.to_string())),
-            Ok(other) => Err(EvaluationError::new(format!("the result is {}, not a bool", other.type_name()))),
-            Err(exhausted) => Err(exhausted.into()),
-        };
+        let evaluated = run(&self.compiled.program, &variables, COST_LIMIT, EvaluationError::truth);
+        let result = evaluated.outcome.unwrap_or_else(|exhausted| Err(exhausted.into()));
         Evaluation { result, cost: evaluated.cost }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::eval::Exhausted;
+use crate::eval::{Exhausted, Value};
 
 /// Why an expression was refused before it ran: one sentence and the place it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,15 @@ pub struct EvaluationError {
 impl EvaluationError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
+    }
+
+    /// The result of an expression that has to be a bool.
+    pub(crate) fn truth(value: &Value<'_>) -> Result<bool, Self> {
+        match value {
+            Value::Bool(value) => Ok(*value),
+            Value::Fault(fault) => Err(Self::new(fault.to_string())),
+            other => Err(Self::new(format!("the result is {}, not a bool", other.type_name()))),
+        }
     }
 
     /// What went wrong.

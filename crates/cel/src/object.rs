@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::compile::{Compiled, compile};
 use crate::env::{Environment, NEWEST, Results, Variable};
 use crate::error::{CompileError, EvaluationError};
-use crate::eval::{Machine, Value};
+use crate::eval::{Value, run};
 use crate::types::Type;
 
 /// The cost at which an evaluation stops, that of one call in Kubernetes.
@@ -43,11 +43,8 @@ impl Program {
                 None => Value::Unset,
             })
             .collect();
-        match Machine::run(&self.compiled.program, &values, COST_LIMIT).value {
-            Ok(Value::Bool(value)) => Ok(value),
-            Ok(Value::Fault(fault)) => Err(EvaluationError::new(fault.to_string())),
-            Ok(other) => Err(EvaluationError::new(format!("the result is {}, not a bool", other.type_name()))),
-            Err(exhausted) => Err(exhausted.into()),
-        }
+        run(&self.compiled.program, &values, COST_LIMIT, EvaluationError::truth)
+            .outcome
+            .unwrap_or_else(|exhausted| Err(exhausted.into()))
     }
 }

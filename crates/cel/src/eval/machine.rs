@@ -13,18 +13,21 @@ use crate::library::calls;
 use crate::library::declarations::{Cost, Op};
 use crate::plan::{ConstantSet, Instruction, Program, bad_key, not_optional};
 
-/// A value or the reason why there is none, and the cost spent.
-pub(crate) struct Evaluated<'a> {
-    pub(crate) value: Result<Value<'a>, Exhausted>,
+/// The outcome of an evaluation as the caller makes it of the value, and the cost spent.
+pub(crate) struct Evaluated<T> {
+    pub(crate) outcome: Result<T, Exhausted>,
     pub(crate) cost: u64,
 }
 
+/// The stack of operands; small enough evaluations allocate nothing.
+type Stack<'a> = SmallVec<[Value<'a>; 8]>;
+
 /// The state of one evaluation.
-pub(crate) struct Machine<'a> {
+pub(crate) struct Machine<'a, 'm> {
     program: &'a Program,
     variables: &'a [Value<'a>],
-    stack: SmallVec<[Value<'a>; 8]>,
-    locals: Vec<Value<'a>>,
+    stack: &'m mut Stack<'a>,
+    locals: &'m mut SmallVec<[Value<'a>; 6]>,
     folds: Vec<Iteration<'a>>,
     returns: Vec<u32>,
     budget: Budget,
@@ -44,23 +47,35 @@ enum Range<'a> {
 
 type Step<T> = Result<T, Exhausted>;
 
-impl<'a> Machine<'a> {
-    /// Runs a program on the values of its environment's variables.
-    pub(crate) fn run(program: &'a Program, variables: &'a [Value<'a>], limit: u64) -> Evaluated<'a> {
-        let mut machine = Machine {
-            program,
-            variables,
-            stack: SmallVec::new(),
-            locals: vec![Value::Unset; usize::from(program.slots)],
-            folds: Vec::new(),
-            returns: Vec::new(),
-            budget: Budget::new(limit),
-        };
-        let outcome = machine.execute();
-        let value = outcome.map(|()| machine.pop());
-        Evaluated { value, cost: machine.budget.cost }
+/// Runs a program on the values of its environment's variables and reads the result.
+pub(crate) fn run<'a, T>(
+    program: &'a Program,
+    variables: &'a [Value<'a>],
+    limit: u64,
+    read: impl FnOnce(&Value<'a>) -> T,
+) -> Evaluated<T> {
+    let mut stack = Stack::new();
+    let mut locals = SmallVec::new();
+    if program.slots > 0 {
+        locals.resize_with(usize::from(program.slots), Value::default);
     }
+    let mut machine = Machine {
+        program,
+        variables,
+        stack: &mut stack,
+        locals: &mut locals,
+        folds: Vec::new(),
+        returns: Vec::new(),
+        budget: Budget::new(limit),
+    };
+    let executed = machine.execute();
+    let cost = machine.budget.cost;
+    // The value is read in place: moving it would stall on its just written parts.
+    let outcome = executed.map(|()| read(stack.last().unwrap_or(&Value::Unset)));
+    Evaluated { outcome, cost }
+}
 
+impl<'a> Machine<'a, '_> {
     fn pop(&mut self) -> Value<'a> {
         self.stack.pop().unwrap_or_default()
     }
@@ -152,11 +167,13 @@ impl<'a> Machine<'a> {
                 }
                 I::DevicePath { path, cost, end } => {
                     self.budget.charge_units(u64::from(cost))?;
-                    let value = self.device_value(path);
-                    let missing = value.is_none();
-                    self.stack.push(value.unwrap_or_else(|| self.missing_path(path)));
-                    if missing {
-                        at = end as usize;
+                    match self.device_value(path) {
+                        Some(value) => self.stack.push(value.borrowed()),
+                        None => {
+                            let missing = self.missing_path(path);
+                            self.stack.push(missing);
+                            at = end as usize;
+                        }
                     }
                 }
                 I::DeviceTest { path } => {
@@ -183,15 +200,16 @@ impl<'a> Machine<'a> {
                         at = to as usize;
                     }
                 }
-                I::Branch { otherwise, end } => match self.pop() {
-                    Value::Bool(true) => {}
-                    Value::Bool(false) => at = otherwise as usize,
-                    fault @ Value::Fault(_) => {
-                        self.stack.push(fault);
-                        at = end as usize;
+                I::Branch { otherwise, end } => match *self.top() {
+                    Value::Bool(value) => {
+                        self.shrink(1);
+                        if !value {
+                            at = otherwise as usize;
+                        }
                     }
+                    Value::Fault(_) => at = end as usize,
                     _ => {
-                        self.stack.push(Value::no_overload("the conditional"));
+                        *self.top() = Value::no_overload("the conditional");
                         at = end as usize;
                     }
                 },
@@ -217,7 +235,10 @@ impl<'a> Machine<'a> {
                     }
                 },
                 I::Call { op, arguments, cost } => self.call(op, usize::from(arguments), cost)?,
-                I::CallConstant { op, cost, constant } => self.call_constant(op, cost, constant)?,
+                I::CallConstant { op, cost, constant, before } => {
+                    self.budget.charge(u64::from(before))?;
+                    self.call_constant(op, cost, constant)?;
+                }
                 I::Driver { cost } => {
                     self.budget.charge_units(u64::from(cost))?;
                     let driver = match self.variables.first() {
@@ -258,11 +279,16 @@ impl<'a> Machine<'a> {
                     self.budget.charge_units(1)?;
                 }
                 I::Decide { slot, all } => {
+                    if let Value::Bool(value) = *self.top() {
+                        self.shrink(1);
+                        if value != all {
+                            *self.local(slot) = Value::Bool(value);
+                        }
+                        continue;
+                    }
                     let predicate = self.pop();
                     let accumulator = self.local(slot);
                     match predicate {
-                        Value::Bool(value) if value == all => {}
-                        Value::Bool(value) => *accumulator = Value::Bool(value),
                         _ if accumulator.is_fault() => {}
                         fault @ Value::Fault(_) => *accumulator = fault,
                         _ => *accumulator = Value::no_overload(if all { "&&" } else { "||" }),
@@ -362,7 +388,7 @@ impl<'a> Machine<'a> {
         self.budget.charge(u64::from(charge))
     }
 
-    fn device_value(&self, path: u32) -> Option<Value<'a>> {
+    fn device_value(&self, path: u32) -> Option<&'a Value<'a>> {
         let path = &self.program.paths[path as usize];
         match self.variables.first() {
             Some(Value::Map(Map::Device(device))) => {
@@ -370,7 +396,7 @@ impl<'a> Machine<'a> {
                 let domain = domains
                     .iter()
                     .find(|domain| domain.hash == path.domain_hash && *domain.name == *path.domain)?;
-                domain.find_hashed(&path.name, path.name_hash).map(Value::borrowed)
+                domain.find_hashed(&path.name, path.name_hash)
             }
             _ => None,
         }
@@ -383,34 +409,47 @@ impl<'a> Machine<'a> {
 
     /// Takes the topmost value into the outcome of `||` (or `&&`) below; whether that decides it.
     fn term(&mut self, or: bool) -> bool {
+        if let Value::Bool(value) = *self.top() {
+            self.shrink(1);
+            if value == or {
+                *self.top() = Value::Bool(or);
+            }
+            return value == or;
+        }
         let term = self.pop();
         let outcome = self.top();
         match term {
-            Value::Bool(value) if value == or => {
-                *outcome = Value::Bool(or);
-                true
-            }
-            Value::Bool(_) => false,
-            _ if outcome.is_fault() => false,
-            fault @ Value::Fault(_) => {
-                *outcome = fault;
-                false
-            }
-            _ => {
-                *outcome = Value::no_overload(if or { "||" } else { "&&" });
-                false
-            }
+            _ if outcome.is_fault() => {}
+            fault @ Value::Fault(_) => *outcome = fault,
+            _ => *outcome = Value::no_overload(if or { "||" } else { "&&" }),
         }
+        false
+    }
+
+    /// Drops topmost values in place.
+    fn shrink(&mut self, count: usize) {
+        let left = self.stack.len().saturating_sub(count);
+        self.stack.truncate(left);
     }
 
     fn replace(&mut self, count: usize, value: Value<'a>) {
-        let left = self.stack.len().saturating_sub(count);
-        self.stack.truncate(left);
+        self.shrink(count);
         self.stack.push(value);
     }
 
     fn call(&mut self, op: Op, count: usize, cost: Cost) -> Step<()> {
         let start = self.stack.len().saturating_sub(count);
+        if let [left, right] = &self.stack[start..]
+            && let Some(quick) = quick(op, left, right)
+        {
+            let charged = match cost {
+                Cost::One => 1,
+                _ => calls::pair_cost(cost, left, right),
+            };
+            self.shrink(1);
+            *self.top() = quick.into();
+            return self.budget.charge(charged);
+        }
         let value = match (op, &self.stack[start..]) {
             (Op::NotStrictlyFalse, [Value::Bool(value)]) => Value::Bool(*value),
             (Op::NotStrictlyFalse, _) => Value::Bool(true),
@@ -439,19 +478,17 @@ impl<'a> Machine<'a> {
         self.budget.charge(charged)
     }
 
-    /// A call with a constant right operand, which never enters the stack if the operator is known.
+    /// A call with a constant right operand, which never enters the stack if the operator is simple.
     fn call_constant(&mut self, op: Op, cost: Cost, constant: u32) -> Step<()> {
         let right: &'a Value<'a> = self.constant(constant);
-        let Some(left) = self.stack.last() else { return Ok(()) };
-        if !left.is_fault()
-            && !right.is_fault()
-            && let Some(value) = binary(op, left, right, &mut self.budget)?
+        if let Some(left) = self.stack.last()
+            && let Some(quick) = quick(op, left, right)
         {
             let charged = match cost {
                 Cost::One => 1,
                 _ => calls::pair_cost(cost, left, right),
             };
-            *self.top() = value;
+            *self.top() = quick.into();
             return self.budget.charge(charged);
         }
         self.stack.push(right.borrowed());
@@ -707,6 +744,57 @@ fn missing<'a>(object: &Value<'_>, key: &Value<'_>) -> Value<'a> {
     }
 }
 
+/// A result that fits into registers.
+#[derive(Clone, Copy)]
+enum Quick {
+    Bool(bool),
+    Int(i64),
+}
+
+impl From<Quick> for Value<'_> {
+    fn from(quick: Quick) -> Self {
+        match quick {
+            Quick::Bool(value) => Value::Bool(value),
+            Quick::Int(value) => Value::Int(value),
+        }
+    }
+}
+
+/// The most frequent operators and functions, on operands of the same type; `None` for the rest.
+fn quick(op: Op, left: &Value<'_>, right: &Value<'_>) -> Option<Quick> {
+    use std::cmp::Ordering;
+    let found: Ordering = match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => {
+            let (a, b) = (a.as_str(), b.as_str());
+            return Some(Quick::Bool(match op {
+                Op::Equal => a == b,
+                Op::NotEqual => a != b,
+                Op::StartsWith => a.starts_with(b),
+                Op::EndsWith => a.ends_with(b),
+                Op::Contains => a.contains(b),
+                _ => return None,
+            }));
+        }
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Quantity(a), Value::Quantity(b)) => a.get().cmp(b.get()),
+        (Value::Semver(a), Value::Semver(b)) => a.get().cmp(b.get()),
+        _ => return None,
+    };
+    Some(match (op, left) {
+        (Op::Equal, _) => Quick::Bool(found.is_eq()),
+        (Op::NotEqual, _) => Quick::Bool(found.is_ne()),
+        (Op::Less, Value::Int(_) | Value::Bool(_)) => Quick::Bool(found.is_lt()),
+        (Op::LessEqual, Value::Int(_) | Value::Bool(_)) => Quick::Bool(found.is_le()),
+        (Op::Greater, Value::Int(_) | Value::Bool(_)) => Quick::Bool(found.is_gt()),
+        (Op::GreaterEqual, Value::Int(_) | Value::Bool(_)) => Quick::Bool(found.is_ge()),
+        (Op::CompareTo, Value::Quantity(_) | Value::Semver(_)) => Quick::Int(found as i64),
+        (Op::IsLessThan, Value::Quantity(_) | Value::Semver(_)) => Quick::Bool(found.is_lt()),
+        (Op::IsGreaterThan, Value::Quantity(_) | Value::Semver(_)) => Quick::Bool(found.is_gt()),
+        _ => return None,
+    })
+}
+
 /// The operators with two operands; `None` for functions of the libraries.
 fn binary<'a>(op: Op, left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Step<Option<Value<'a>>> {
     use std::cmp::Ordering::{Equal, Greater, Less};
@@ -740,21 +828,9 @@ fn binary<'a>(op: Op, left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) 
         Op::Multiply => settle(arithmetic::multiply(left, right)),
         Op::Divide => settle(arithmetic::divide(left, right)),
         Op::Modulo => settle(arithmetic::modulo(left, right)),
-        Op::CompareTo => match (left, right) {
-            (Value::Quantity(a), Value::Quantity(b)) => Value::Int(a.get().cmp(b.get()) as i64),
-            (Value::Semver(a), Value::Semver(b)) => Value::Int(a.get().cmp(b.get()) as i64),
-            _ => Value::no_overload("compareTo"),
-        },
-        Op::IsGreaterThan => match (left, right) {
-            (Value::Quantity(a), Value::Quantity(b)) => Value::Bool(a.get() > b.get()),
-            (Value::Semver(a), Value::Semver(b)) => Value::Bool(a.get() > b.get()),
-            _ => Value::no_overload("isGreaterThan"),
-        },
-        Op::IsLessThan => match (left, right) {
-            (Value::Quantity(a), Value::Quantity(b)) => Value::Bool(a.get() < b.get()),
-            (Value::Semver(a), Value::Semver(b)) => Value::Bool(a.get() < b.get()),
-            _ => Value::no_overload("isLessThan"),
-        },
+        Op::CompareTo => Value::no_overload("compareTo"),
+        Op::IsGreaterThan => Value::no_overload("isGreaterThan"),
+        Op::IsLessThan => Value::no_overload("isLessThan"),
         _ => return Ok(None),
     }))
 }

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::value::Value;
-use crate::library::regex::compile;
+use crate::library::regex::{LazyPattern, MAXIMUM_WEIGHT};
 
 /// The evaluation has to end without a value; nothing absorbs this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,14 @@ impl Budget {
             return Ok(regex.clone());
         }
         self.work(Self::PATTERN_WORK)?;
-        let compiled = compile(pattern);
+        let compiled = match LazyPattern::new(pattern) {
+            Ok(lazy) if lazy.weight() > MAXIMUM_WEIGHT => Err("the pattern is too large".to_owned()),
+            Ok(lazy) => {
+                self.work(lazy.weight() as usize * 10)?;
+                lazy.get().cloned().map_err(str::to_owned)
+            }
+            Err(error) => Err(error),
+        };
         self.patterns.push((pattern.into(), compiled.clone()));
         Ok(compiled)
     }

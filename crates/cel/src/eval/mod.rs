@@ -9,7 +9,7 @@ mod value;
 
 pub(crate) use arithmetic::{add, negate};
 pub(crate) use compare::{contains, equal, order};
-pub(crate) use machine::Machine;
+pub(crate) use machine::run;
 pub(crate) use map::{Entries, Map, MapKey};
 pub(crate) use meter::{Budget, Exhausted, runtime_size};
 pub(crate) use value::{Fault, Handle, List, Text, Value};

@@ -175,6 +175,7 @@ impl<'a> Value<'a> {
     }
 
     /// The same value, sharing nothing that needs counting where it can be borrowed.
+    #[inline]
     pub(crate) fn borrowed(&'a self) -> Value<'a> {
         match self {
             Value::Bool(value) => Value::Bool(*value),

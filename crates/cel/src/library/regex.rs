@@ -8,50 +8,72 @@ use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The largest repetition count of RE2.
 const MAXIMUM_REPETITIONS: u32 = 1000;
-/// Bounds time and memory of compiling one pattern.
-const MAXIMUM_PROGRAM: usize = 1 << 19;
+/// Bounds the memory of one compiled pattern; patterns within [`MAXIMUM_WEIGHT`] stay far below.
+const MAXIMUM_PROGRAM: usize = 64 << 20;
 /// RE2's bound on the nesting of groups.
 const MAXIMUM_NESTING: u32 = 250;
-
-/// Compiles an RE2 pattern.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    build(&Translation::new(pattern).translate()?)
-}
-
-fn build(translated: &str) -> Result<Regex, String> {
-    RegexBuilder::new(translated)
-        .size_limit(MAXIMUM_PROGRAM)
-        .dfa_size_limit(MAXIMUM_PROGRAM)
-        .nest_limit(MAXIMUM_NESTING)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => "the pattern is too large".to_owned(),
-            error => last_line(&error.to_string()),
-        })
-}
+/// Bounds the time of compiling the patterns of one expression, or one pattern at run time.
+pub(crate) const MAXIMUM_WEIGHT: u64 = 200_000;
 
 /// A valid pattern that is compiled when it is first used.
 #[derive(Debug)]
 pub(crate) struct LazyPattern {
     translated: String,
+    weight: u64,
     compiled: OnceLock<Result<Regex, String>>,
 }
 
 impl LazyPattern {
-    /// Checks the syntax of a pattern.
+    /// Checks the syntax of an RE2 pattern.
     pub(crate) fn new(pattern: &str) -> Result<Self, String> {
         let translated = Translation::new(pattern).translate()?;
         let parsed = ParserBuilder::new().nest_limit(MAXIMUM_NESTING).build().parse(&translated);
-        parsed.map_err(|error| last_line(&error.to_string()))?;
-        Ok(Self { translated, compiled: OnceLock::new() })
+        let weight = weight(&parsed.map_err(|error| last_line(&error.to_string()))?);
+        Ok(Self { translated, weight, compiled: OnceLock::new() })
     }
 
-    /// The compiled pattern; an error if it is too large.
+    /// About how many states the compiled pattern has.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Whether both match the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.translated == other.translated
+    }
+
+    /// The compiled pattern.
     pub(crate) fn get(&self) -> Result<&Regex, &str> {
         self.compiled.get_or_init(|| build(&self.translated)).as_ref().map_err(String::as_str)
+    }
+}
+
+fn build(translated: &str) -> Result<Regex, String> {
+    RegexBuilder::new(translated)
+        .size_limit(MAXIMUM_PROGRAM)
+        .nest_limit(MAXIMUM_NESTING)
+        .build()
+        .map_err(|error| last_line(&error.to_string()))
+}
+
+fn weight(pattern: &Hir) -> u64 {
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(Class::Unicode(class)) => 2 * class.ranges().len() as u64 + 1,
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len() as u64 + 1,
+        HirKind::Repetition(repetition) => {
+            let count = repetition.max.unwrap_or(repetition.min).max(1);
+            weight(&repetition.sub).saturating_mul(u64::from(count)).saturating_add(1)
+        }
+        HirKind::Capture(capture) => weight(&capture.sub).saturating_add(1),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(weight).fold(1, u64::saturating_add)
+        }
     }
 }
 
@@ -374,7 +396,7 @@ impl<'p> Translation<'p> {
 
 #[cfg(test)]
 mod tests {
-    use super::compile;
+    use super::LazyPattern;
 
     #[test]
     fn patterns_mean_what_they_mean_in_re2() {
@@ -396,7 +418,7 @@ mod tests {
             (r"(?P<1st>a)(?<b>c)", "ac", true),
             (r"<\<", "<<", true),
         ] {
-            assert_eq!(compile(pattern).unwrap().is_match(text), expected, "{pattern} on {text}");
+            assert_eq!(LazyPattern::new(pattern).unwrap().get().unwrap().is_match(text), expected, "{pattern} on {text}");
         }
     }
 
@@ -406,7 +428,7 @@ mod tests {
             "[", "(", ")", "a**", "*", "a{1001}", r"\1", r"\u0041", "(?x)a", "(?=a)", "(?<=a)", "a{2,1}", r"\",
             "[b-a]", r"\pX{", "(?P<a>x)(?P<a>y)",
         ] {
-            assert!(compile(pattern).is_err(), "{pattern}");
+            assert!(LazyPattern::new(pattern).is_err(), "{pattern}");
         }
     }
 }

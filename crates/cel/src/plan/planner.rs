@@ -11,7 +11,7 @@ use crate::error::CompileError;
 use crate::eval::{Budget, Entries, Fault, List, Map, MapKey, Text, Value};
 use crate::library::calls;
 use crate::library::declarations::{Cost, Function, Op};
-use crate::library::regex::LazyPattern;
+use crate::library::regex::{LazyPattern, MAXIMUM_WEIGHT};
 use crate::syntax::{Kind, NodeId, Slice, Tree};
 
 pub(super) type Result<T> = std::result::Result<T, Box<CompileError>>;
@@ -204,9 +204,12 @@ impl<'s> Planner<'_, 's, '_> {
         let before = self.program.code.len();
         let mut leaves = Vec::new();
         let mut constants: Vec<Value<'static>> = Vec::new();
-        let mut constant_last = false;
+        let (mut constant_last, mut folded_last) = (false, false);
         for (index, &operand) in operands.iter().enumerate() {
+            let first = self.program.code.len();
             let planned = self.plan(operand)?;
+            folded_last = self.program.code.len() == first + 1
+                && matches!(self.program.code.last(), Some(Instruction::Folded { cost: 0..=1000, .. }));
             constant_last = matches!(planned, Planned::Constant(_));
             match planned {
                 Planned::Constant(value) => {
@@ -241,7 +244,11 @@ impl<'s> Planner<'_, 's, '_> {
         match self.program.code.last() {
             Some(&Instruction::Constant(constant)) if operands.len() == 2 && constant_last => {
                 self.program.code.pop();
-                self.push(Instruction::CallConstant { op, cost, constant });
+                self.push(Instruction::CallConstant { op, cost, constant, before: 0 });
+            }
+            Some(&Instruction::Folded { constant, cost: before }) if operands.len() == 2 && folded_last => {
+                self.program.code.pop();
+                self.push(Instruction::CallConstant { op, cost, constant, before: before as u16 });
             }
             _ => {
                 self.push(Instruction::Call { op, arguments: operands.len() as u8, cost });
@@ -287,8 +294,17 @@ impl<'s> Planner<'_, 's, '_> {
             Ok(regex) => regex,
             Err(error) => return self.error(operands[1], format!("invalid regular expression: {error}")),
         };
-        self.program.patterns.push(Pattern { regex, size: pattern.chars().count() as u64 });
-        let pattern = self.program.patterns.len() as u32 - 1;
+        let patterns = &mut self.program.patterns;
+        let pattern = match patterns.iter().position(|known| known.regex.is_same(&regex)) {
+            Some(known) => known,
+            None => {
+                patterns.push(Pattern { regex, size: pattern.chars().count() as u64 });
+                patterns.len() - 1
+            }
+        } as u32;
+        if patterns.iter().map(|pattern| pattern.regex.weight()).fold(0, u64::saturating_add) > MAXIMUM_WEIGHT {
+            return self.error(operands[1], "the regular expressions are too large together");
+        }
         self.emit(operands[0])?;
         let leave = self.push(Instruction::LeaveOnFault { below: 0, to: u32::MAX });
         if let Some(&limit) = operands.get(2) {

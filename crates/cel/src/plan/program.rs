@@ -55,8 +55,8 @@ pub(crate) enum Instruction {
 
     /// Calls a function with the topmost values.
     Call { op: Op, arguments: u8, cost: Cost },
-    /// Calls a function with the topmost value and a constant.
-    CallConstant { op: Op, cost: Cost, constant: u32 },
+    /// Calls a function with the topmost value and a constant, which may cost something before.
+    CallConstant { op: Op, cost: Cost, constant: u32, before: u16 },
     /// Pushes the name of a device's driver.
     Driver { cost: u8 },
     /// Calls `matches`, `find` or `findAll` with a constant pattern.

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use crate::compile::{Compiled, compile};
 use crate::env::{Environment, NEWEST, Results, Variable};
 use crate::error::{CompileError, EvaluationError};
-use crate::eval::{Machine, Value};
+use crate::eval::{Value, run};
 use crate::plan::Instruction;
 use crate::types::Shape;
 
@@ -98,23 +98,20 @@ impl Rule {
     /// Evaluates the condition on a value and its former one.
     pub fn evaluate(&self, value: &Json, old: Option<&Json>) -> Verdict {
         let variables = self.variables(value, old);
-        let evaluated = Machine::run(&self.condition.program, &variables, EVALUATION_COST_LIMIT);
-        let result = match evaluated.value {
-            Ok(Value::Bool(value)) => Ok(value),
-            Ok(Value::Fault(fault)) => Err(EvaluationError::new(fault.to_string())),
-            Ok(other) => Err(EvaluationError::new(format!("the result is {}, not a bool", other.type_name()))),
-            Err(exhausted) => Err(exhausted.into()),
-        };
+        let evaluated = run(&self.condition.program, &variables, EVALUATION_COST_LIMIT, EvaluationError::truth);
+        let result = evaluated.outcome.unwrap_or_else(|exhausted| Err(exhausted.into()));
         Verdict { result, cost: evaluated.cost }
     }
 
     /// The message that the rule's own expression makes, if it has one and that succeeds.
     pub fn message(&self, value: &Json, old: Option<&Json>) -> Option<String> {
         let variables = self.variables(value, old);
-        match Machine::run(&self.message.as_ref()?.program, &variables, EVALUATION_COST_LIMIT).value {
-            Ok(Value::String(text)) => Some(text.as_str().to_owned()),
+        let program = &self.message.as_ref()?.program;
+        let read = |value: &Value<'_>| match value {
+            Value::String(text) => Some(text.as_str().to_owned()),
             _ => None,
-        }
+        };
+        run(program, &variables, EVALUATION_COST_LIMIT, read).outcome.ok().flatten()
     }
 
     fn variables<'v>(&'v self, value: &'v Json, old: Option<&'v Json>) -> [Value<'v>; 2] {
