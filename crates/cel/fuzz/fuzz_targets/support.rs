@@ -1,6 +1,8 @@
 //! What the targets share: a small stack, a clock, and expressions made from bytes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
 
 /// Coverage counters slow everything down; without them 50 ms are allowed.
 const LIMIT: Duration = Duration::from_millis(250);
@@ -17,9 +19,9 @@ pub fn on_small_stack(text: &str, run: impl FnOnce(&str) + Send) {
     });
 }
 
-/// Runs and fails if it takes long.
+/// Runs and fails if it takes long, by the thread's own time: other work on the machine does not count.
 pub fn timed<T>(text: &str, run: impl FnOnce() -> T) -> T {
-    let started = Instant::now();
+    let started = ThreadTime::now();
     let value = run();
     let took = started.elapsed();
     assert!(took < LIMIT, "{took:?} for {text:?}");
