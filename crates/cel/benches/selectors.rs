@@ -17,9 +17,18 @@ const ROWS: [(&str, &str); 8] = [
     ("capacity", r#"device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80Gi")) >= 0"#),
     ("semver", r#"device.attributes["gpu.nvidia.com"].cc.isGreaterThan(semver("9.0.0"))"#),
     ("matches", r#"device.attributes["gpu.nvidia.com"].model.matches("^NVIDIA H[0-9]+.*$")"#),
-    ("lower_matches", r#"device.attributes["gpu.nvidia.com"].model.lowerAscii().matches("^nvidia h[0-9]+.*$")"#),
-    ("exists", r#"["A100", "H100", "H200"].exists(m, device.attributes["gpu.nvidia.com"].model.contains(m))"#),
-    ("bind", r#"cel.bind(d, device.attributes["gpu.nvidia.com"], d.ok && d.cores >= 100 && d.model != "T4")"#),
+    (
+        "lower_matches",
+        r#"device.attributes["gpu.nvidia.com"].model.lowerAscii().matches("^nvidia h[0-9]+.*$")"#,
+    ),
+    (
+        "exists",
+        r#"["A100", "H100", "H200"].exists(m, device.attributes["gpu.nvidia.com"].model.contains(m))"#,
+    ),
+    (
+        "bind",
+        r#"cel.bind(d, device.attributes["gpu.nvidia.com"], d.ok && d.cores >= 100 && d.model != "T4")"#,
+    ),
 ];
 
 fn device() -> Device<'static> {
@@ -80,14 +89,18 @@ fn cel(criterion: &mut Criterion) {
         context.add_function("quantity", |text: Arc<String>| digits(&text) << 30).is_ok(),
         context.add_function("semver", |text: Arc<String>| digits(&text)).is_ok(),
         context
-            .add_function("compareTo", |cel::extractors::This(own): cel::extractors::This<i64>, other: i64| {
-                (own > other) as i64 - (own < other) as i64
-            })
+            .add_function(
+                "compareTo",
+                |cel::extractors::This(own): cel::extractors::This<i64>, other: i64| {
+                    (own > other) as i64 - (own < other) as i64
+                },
+            )
             .is_ok(),
         context
-            .add_function("isGreaterThan", |cel::extractors::This(own): cel::extractors::This<i64>, other: i64| {
-                own > other
-            })
+            .add_function(
+                "isGreaterThan",
+                |cel::extractors::This(own): cel::extractors::This<i64>, other: i64| own > other,
+            )
             .is_ok(),
         context
             .add_function("lowerAscii", |cel::extractors::This(own): cel::extractors::This<Arc<String>>| {

@@ -15,7 +15,11 @@ pub(crate) struct Compiled {
 }
 
 /// Compiles an expression; `device` tells that the first variable is one.
-pub(crate) fn compile(environment: &Environment, source: &str, device: bool) -> Result<Compiled, Box<CompileError>> {
+pub(crate) fn compile(
+    environment: &Environment,
+    source: &str,
+    device: bool,
+) -> Result<Compiled, Box<CompileError>> {
     if source.len() > environment.maximum_length {
         let message = format!(
             "the expression is {} bytes long, more than the {} allowed",

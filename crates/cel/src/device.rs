@@ -82,7 +82,8 @@ impl<'a> Domain<'a> {
 
 /// A quick hash (FNV-1a) that spares most comparisons of names.
 pub(crate) fn hash_name(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A device with versions and quantities parsed and domains split, ready for many evaluations.
@@ -139,6 +140,7 @@ impl<'a> PreparedDevice<'a> {
 ///
 /// The driver's domain comes first, then the others by name, and entries come in the order of their
 /// hashes, so that iterating does not depend on the order of publication.
+#[expect(clippy::ptr_arg, reason = "a borrowed name stays borrowed when it is cloned")]
 fn insert<'a>(domains: &mut Vec<Domain<'a>>, driver: &Cow<'a, str>, name: Cow<'a, str>, value: Value<'a>) {
     let (domain, identifier) = match name {
         Cow::Borrowed(name) => match name.split_once('/') {
@@ -212,7 +214,8 @@ impl Default for DeviceFeatures {
     }
 }
 
-static DEFAULT: LazyLock<DeviceEnvironment> = LazyLock::new(|| DeviceEnvironment::new(DeviceFeatures::default()));
+static DEFAULT: LazyLock<DeviceEnvironment> =
+    LazyLock::new(|| DeviceEnvironment::new(DeviceFeatures::default()));
 
 impl Default for DeviceEnvironment {
     fn default() -> Self {
@@ -335,7 +338,9 @@ impl Selector {
         let inputs = &self.compiled.program.inputs;
         // A path that others continue says nothing that they do not.
         let continued = |input: &Input| {
-            inputs.iter().any(|other| other.keys.len() > input.keys.len() && other.keys.starts_with(&input.keys))
+            inputs
+                .iter()
+                .any(|other| other.keys.len() > input.keys.len() && other.keys.starts_with(&input.keys))
         };
         let read = inputs.iter().filter(|input| !continued(input)).map(|input| {
             let mut value = Some(Value::Map(Map::Device(device)));

@@ -112,7 +112,9 @@ impl From<Exhausted> for EvaluationError {
     fn from(exhausted: Exhausted) -> Self {
         Self::new(match exhausted {
             Exhausted::Cost => "the evaluation exceeds the cost limit",
-            Exhausted::Internal => "the operand of a call has no value that the evaluation could be metered by",
+            Exhausted::Internal => {
+                "the operand of a call has no value that the evaluation could be metered by"
+            }
             Exhausted::Work => "the evaluation copies or compares too much",
         })
     }

@@ -45,9 +45,24 @@ impl Type {
     /// The name in messages and of `type(x)`, for simple types.
     fn simple_name(self) -> &'static str {
         const NAMES: [&str; 18] = [
-            "!error!", "dyn", "any", "null_type", "bool", "int", "uint", "double", "string", "bytes",
-            "timestamp", "duration", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL",
-            "kubernetes.NamedFormat", "net.IP", "net.CIDR",
+            "!error!",
+            "dyn",
+            "any",
+            "null_type",
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "timestamp",
+            "duration",
+            "kubernetes.Quantity",
+            "kubernetes.Semver",
+            "kubernetes.URL",
+            "kubernetes.NamedFormat",
+            "net.IP",
+            "net.CIDR",
         ];
         NAMES.get(self.0 as usize).copied().unwrap_or("unknown")
     }

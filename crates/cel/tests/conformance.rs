@@ -47,7 +47,8 @@ fn difference(vector: &Value) -> Option<String> {
     }
     let device = PreparedDevice::new(device(&vector["device"])).expect("vectors have well-formed devices");
     let evaluation = selector.evaluate(&device);
-    let result = evaluation.result.as_ref().map_or_else(|_| Value::from("error"), |value| Value::from(*value));
+    let result =
+        evaluation.result.as_ref().map_or_else(|_| Value::from("error"), |value| Value::from(*value));
     if result != vector["result"] {
         return Some(format!("result {:?}, expected {}", evaluation.result, vector["result"]));
     }
@@ -58,8 +59,11 @@ fn difference(vector: &Value) -> Option<String> {
 }
 
 fn check(vectors: &str) -> usize {
-    let vectors: Vec<Value> =
-        vectors.lines().filter(|line| !line.starts_with('#')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let vectors: Vec<Value> = vectors
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| serde_json::from_str(line).expect("vectors are JSON"))
+        .collect();
     let failures: Vec<String> = vectors
         .iter()
         .filter_map(|vector| Some(format!("{}\n    {}", vector["expr"], difference(vector)?)))

@@ -1,6 +1,8 @@
 //! Selectors' inputs, plain objects, and validation rules.
 
-use modelplane_cel::device::{Attribute, Device, DeviceEnvironment, DeviceFeatures, PreparedDevice, Selector};
+use modelplane_cel::device::{
+    Attribute, Device, DeviceEnvironment, DeviceFeatures, PreparedDevice, Selector,
+};
 use modelplane_cel::object::Program;
 use modelplane_cel::validation::{Rule, RuleSource, SchemaRules};
 use serde_json::{Value, json};
@@ -8,7 +10,10 @@ use serde_json::{Value, json};
 fn device() -> PreparedDevice<'static> {
     PreparedDevice::new(Device {
         driver: "gpu.nvidia.com".into(),
-        attributes: vec![("model".into(), Attribute::String("H100".into())), ("x.io/n".into(), Attribute::Int(4))],
+        attributes: vec![
+            ("model".into(), Attribute::String("H100".into())),
+            ("x.io/n".into(), Attribute::Int(4)),
+        ],
         capacity: vec![("memory".into(), "24Gi".into())],
         allow_multiple_allocations: false,
     })
@@ -23,7 +28,8 @@ fn inputs_of_a_selector_are_explained() {
     )
     .unwrap();
     let inputs = selector.explain_inputs(&device());
-    let shown: Vec<(&str, &str)> = inputs.iter().map(|(path, value)| (path.as_str(), value.as_str())).collect();
+    let shown: Vec<(&str, &str)> =
+        inputs.iter().map(|(path, value)| (path.as_str(), value.as_str())).collect();
     assert_eq!(
         shown,
         [
@@ -50,7 +56,12 @@ fn features_decide_what_selectors_may_use() {
             "the gate is off",
         ),
         (features, "[3, 1].sort() == [1, 3]", true, "lists v3 since 1.34"),
-        (DeviceFeatures { kubernetes_minor: 33, ..features }, "[3, 1].sort() == [1, 3]", false, "before 1.34"),
+        (
+            DeviceFeatures { kubernetes_minor: 33, ..features },
+            "[3, 1].sort() == [1, 3]",
+            false,
+            "before 1.34",
+        ),
         (features, "semver(\"1.0.0\").major() == 1", true, "since 1.33"),
         (DeviceFeatures { kubernetes_minor: 32, ..features }, "isSemver(\"1.0.0\")", false, "before 1.33"),
         (features, "math.greatest(1, 2) == 2", false, "no math in Kubernetes"),
@@ -84,7 +95,11 @@ fn readiness_queries_read_plain_objects() {
     ] {
         let program = Program::compile(&["object", "other"], text).unwrap();
         let result = program.evaluate_bool(&[("object", &object)]);
-        assert_eq!(result.as_ref().map_err(|error| error.message()), expected.as_ref().map_err(|error| *error), "{text}");
+        assert_eq!(
+            result.as_ref().map_err(|error| error.message()),
+            expected.as_ref().map_err(|error| *error),
+            "{text}"
+        );
     }
 }
 
@@ -142,7 +157,11 @@ fn rules_see_values_as_their_schema_types_them() {
     ] {
         let compiled = Rule::compile(&schema(), false, RuleSource { rule, ..RuleSource::default() });
         let result = compiled.map(|rule| rule.evaluate(&value, None).result.expect(rule_text(&value)));
-        assert_eq!(result.as_ref().map_err(|error| error.message()), expected.as_ref().map_err(|error| *error), "{rule}");
+        assert_eq!(
+            result.as_ref().map_err(|error| error.message()),
+            expected.as_ref().map_err(|error| *error),
+            "{rule}"
+        );
     }
 }
 
@@ -200,11 +219,16 @@ fn rules_at_every_level_of_a_schema_run() {
     });
     let rules = SchemaRules::compile(&schema).unwrap();
     assert!(rules.estimated_cost() > 0 && rules.estimated_cost() < 1000);
-    let old = json!({"spec": {"min": 1, "max": 2, "pools": [{"name": "b", "size": 5}, {"name": "a", "size": 1}]}});
-    let new = json!({"spec": {"min": 3, "max": 2, "pools": [{"name": "a", "size": 1}, {"name": "b", "size": 4}]}});
+    let old =
+        json!({"spec": {"min": 1, "max": 2, "pools": [{"name": "b", "size": 5}, {"name": "a", "size": 1}]}});
+    let new =
+        json!({"spec": {"min": 3, "max": 2, "pools": [{"name": "a", "size": 1}, {"name": "b", "size": 4}]}});
     assert!(rules.validate(&old, None).is_empty());
-    let found: Vec<(String, String)> =
-        rules.validate(&new, Some(&old)).into_iter().map(|violation| (violation.path, violation.message)).collect();
+    let found: Vec<(String, String)> = rules
+        .validate(&new, Some(&old))
+        .into_iter()
+        .map(|violation| (violation.path, violation.message))
+        .collect();
     assert_eq!(
         found,
         [

@@ -5,7 +5,13 @@ use modelplane_cel::device::Selector;
 #[test]
 fn errors_name_the_place_and_the_cause() {
     for (text, line, column, message, hint) in [
-        ("device.atributes[\"d\"].n == 1", 1, 8, "device has no field atributes", Some("did you mean attributes?")),
+        (
+            "device.atributes[\"d\"].n == 1",
+            1,
+            8,
+            "device has no field atributes",
+            Some("did you mean attributes?"),
+        ),
         ("devic.driver == \"d\"", 1, 1, "devic is not declared", Some("did you mean device?")),
         (
             "device.driver.startWith(\"d\")",
@@ -32,7 +38,13 @@ fn errors_name_the_place_and_the_cause() {
         ),
         ("[\"a\", 5].exists(x, true)", 1, 7, "expected string like the elements before, found int", None),
         ("true &&", 1, 8, "expected an expression, found the end", None),
-        ("has(device.attributes[\"d\"])", 1, 22, "the argument of has() must be a field selection like a.b", None),
+        (
+            "has(device.attributes[\"d\"])",
+            1,
+            22,
+            "the argument of has() must be a field selection like a.b",
+            None,
+        ),
         ("device.driver.matches(\"[\")", 1, 23, "invalid regular expression: a class is not closed", None),
         ("\"é\" == 'x", 1, 8, "the string is not closed", None),
     ] {

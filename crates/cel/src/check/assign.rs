@@ -75,10 +75,11 @@ impl<'e> Unifier<'e> {
         match (self.types.shape(left), self.types.shape(right)) {
             (None, None) => Ok(left == right),
             (Some(Shape::Meta(_)), Some(Shape::Meta(_))) => Ok(true),
-            (Some(Shape::List(a)), Some(Shape::List(b))) | (Some(Shape::Optional(a)), Some(Shape::Optional(b))) => {
-                self.assign(a, b)
+            (Some(Shape::List(a)), Some(Shape::List(b)))
+            | (Some(Shape::Optional(a)), Some(Shape::Optional(b))) => self.assign(a, b),
+            (Some(Shape::Map(ak, av)), Some(Shape::Map(bk, bv))) => {
+                Ok(self.assign(ak, bk)? && self.assign(av, bv)?)
             }
-            (Some(Shape::Map(ak, av)), Some(Shape::Map(bk, bv))) => Ok(self.assign(ak, bk)? && self.assign(av, bv)?),
             (Some(Shape::Object(a)), Some(Shape::Object(b))) => Ok(a == b),
             _ => Ok(false),
         }
@@ -87,7 +88,13 @@ impl<'e> Unifier<'e> {
     /// Types of which a value may be null for the checker.
     fn nullable(&self, kind: Type) -> bool {
         const SIMPLE: [Type; 8] = [
-            Type::TIMESTAMP, Type::DURATION, Type::QUANTITY, Type::SEMVER, Type::URL, Type::FORMAT, Type::IP,
+            Type::TIMESTAMP,
+            Type::DURATION,
+            Type::QUANTITY,
+            Type::SEMVER,
+            Type::URL,
+            Type::FORMAT,
+            Type::IP,
             Type::CIDR,
         ];
         SIMPLE.contains(&kind)
@@ -133,10 +140,11 @@ impl<'e> Unifier<'e> {
             return false;
         }
         match (self.types.shape(left), self.types.shape(right)) {
-            (Some(Shape::List(a)), Some(Shape::List(b))) | (Some(Shape::Optional(a)), Some(Shape::Optional(b))) => {
-                self.as_general(a, b)
+            (Some(Shape::List(a)), Some(Shape::List(b)))
+            | (Some(Shape::Optional(a)), Some(Shape::Optional(b))) => self.as_general(a, b),
+            (Some(Shape::Map(ak, av)), Some(Shape::Map(bk, bv))) => {
+                self.as_general(ak, bk) && self.as_general(av, bv)
             }
-            (Some(Shape::Map(ak, av)), Some(Shape::Map(bk, bv))) => self.as_general(ak, bk) && self.as_general(av, bv),
             (Some(Shape::Meta(_)), Some(Shape::Meta(_))) => true,
             _ => self.types.same(left, right),
         }
@@ -150,10 +158,14 @@ impl<'e> Unifier<'e> {
         match self.types.shape(within) {
             Some(Shape::Variable(_)) => match self.variable(within) {
                 Some(other) if other == variable => true,
-                Some(other) => self.bindings[other as usize].is_some_and(|bound| self.occurs(variable, bound)),
+                Some(other) => {
+                    self.bindings[other as usize].is_some_and(|bound| self.occurs(variable, bound))
+                }
                 None => false,
             },
-            Some(Shape::List(inner) | Shape::Optional(inner) | Shape::Meta(inner)) => self.occurs(variable, inner),
+            Some(Shape::List(inner) | Shape::Optional(inner) | Shape::Meta(inner)) => {
+                self.occurs(variable, inner)
+            }
             Some(Shape::Map(key, value)) => self.occurs(variable, key) || self.occurs(variable, value),
             Some(Shape::Object(_)) | None => false,
         }
@@ -188,7 +200,9 @@ impl<'e> Unifier<'e> {
             Some(Shape::List(inner)) => Shape::List(self.rebuild(inner, variable)?),
             Some(Shape::Optional(inner)) => Shape::Optional(self.rebuild(inner, variable)?),
             Some(Shape::Meta(inner)) => Shape::Meta(self.rebuild(inner, variable)?),
-            Some(Shape::Map(key, value)) => Shape::Map(self.rebuild(key, variable)?, self.rebuild(value, variable)?),
+            Some(Shape::Map(key, value)) => {
+                Shape::Map(self.rebuild(key, variable)?, self.rebuild(value, variable)?)
+            }
             Some(Shape::Object(_)) | None => return Ok(kind),
         };
         self.types.add(shape)

@@ -98,7 +98,12 @@ impl<'e, 's> Checker<'e, 's, '_> {
         self.error_with_hint(node, message, None)
     }
 
-    fn error_with_hint<T>(&self, node: NodeId, message: impl Into<String>, hint: Option<String>) -> Result<T> {
+    fn error_with_hint<T>(
+        &self,
+        node: NodeId,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) -> Result<T> {
         let offset = self.tree.node(node).offset as usize;
         Err(Box::new(CompileError::at(self.source, offset, message.into(), hint)))
     }
@@ -178,7 +183,9 @@ impl<'e, 's> Checker<'e, 's, '_> {
             Kind::Bytes(_) => self.set(node, Type::BYTES),
             Kind::Identifier(name) => return self.identifier(node, name),
             &Kind::Select { operand, field, test } => return self.select(node, operand, field, test),
-            &Kind::Call { function, target, arguments } => return self.call(node, function, target, arguments),
+            &Kind::Call { function, target, arguments } => {
+                return self.call(node, function, target, arguments);
+            }
             &Kind::List(elements) => return self.list(node, elements),
             &Kind::Map(entries) => return self.map(node, entries),
             Kind::Message(name) => {
@@ -334,7 +341,8 @@ impl<'e, 's> Checker<'e, 's, '_> {
     }
 
     fn unknown_function(&self, node: NodeId, name: &str, target: Option<NodeId>) -> Result<()> {
-        let written = target.and_then(|target| self.qualified(target, name)).unwrap_or_else(|| name.to_owned());
+        let written =
+            target.and_then(|target| self.qualified(target, name)).unwrap_or_else(|| name.to_owned());
         let known = || self.environment.function_names().filter(|name| !name.contains(['@', '_']));
         let hint = closest(&written, known())
             .or_else(|| closest(name, known()))
@@ -442,14 +450,22 @@ impl<'e, 's> Checker<'e, 's, '_> {
         Ok(resolved)
     }
 
-    fn no_overload(&mut self, node: NodeId, function: &Function, types: &[Type], member: bool) -> Result<u32> {
+    fn no_overload(
+        &mut self,
+        node: NodeId,
+        function: &Function,
+        types: &[Type],
+        member: bool,
+    ) -> Result<u32> {
         let mut names = Vec::new();
         for &kind in types {
             names.push(self.name_of(node, kind)?);
         }
         let shown = display_name(function.name);
         let message = match (member, names.split_first()) {
-            (true, Some((receiver, rest))) => format!("{shown} is not defined for {receiver}.({})", rest.join(", ")),
+            (true, Some((receiver, rest))) => {
+                format!("{shown} is not defined for {receiver}.({})", rest.join(", "))
+            }
             _ => format!("{shown} is not defined for ({})", names.join(", ")),
         };
         let hint = if function.overloads.iter().all(|overload| overload.member) && !member {
@@ -459,7 +475,10 @@ impl<'e, 's> Checker<'e, 's, '_> {
         } else if names.iter().any(|name| name == "kubernetes.Quantity" || name == "kubernetes.Semver")
             && matches!(function.name, "_<_" | "_<=_" | "_>_" | "_>=_" | "_==_" | "_!=_")
         {
-            Some("compare quantities and versions with compareTo(), isLessThan() or isGreaterThan()".to_owned())
+            Some(
+                "compare quantities and versions with compareTo(), isLessThan() or isGreaterThan()"
+                    .to_owned(),
+            )
         } else {
             None
         };
@@ -564,7 +583,8 @@ impl<'e, 's> Checker<'e, 's, '_> {
             _ if range == Type::DYN || range == Type::ERROR => (Type::DYN, Type::DYN),
             _ => {
                 let name = self.name_of(fold.range, range)?;
-                return self.error(fold.range, format!("expected a list or map to iterate over, found {name}"));
+                return self
+                    .error(fold.range, format!("expected a list or map to iterate over, found {name}"));
             }
         };
         self.scopes.push(Local { name: fold.variable, kind: first, slot: base + 1 });
@@ -595,7 +615,8 @@ impl<'e, 's> Checker<'e, 's, '_> {
 }
 
 /// The first parts of dotted function names.
-pub(super) const NAMESPACES: [&str; 8] = ["optional", "lists", "sets", "strings", "format", "ip", "math", "cel"];
+pub(super) const NAMESPACES: [&str; 8] =
+    ["optional", "lists", "sets", "strings", "format", "ip", "math", "cel"];
 
 /// How an operator or internal function is called in messages.
 fn display_name(name: &str) -> &str {

@@ -35,7 +35,8 @@ fn same_types(checker: &Checker<'_, '_, '_>, elements: impl Iterator<Item = (Nod
             None => first = Some(kind),
             Some(first) if !checker.types().same(first, kind) => {
                 let (wanted, found) = (checker.types().name(first), checker.types().name(kind));
-                return checker.error(node, format!("expected {wanted} like the elements before, found {found}"));
+                return checker
+                    .error(node, format!("expected {wanted} like the elements before, found {found}"));
             }
             Some(_) => {}
         }
@@ -87,8 +88,15 @@ fn formattable(checker: &Checker<'_, '_, '_>, node: NodeId, clause: format::Clau
     let fits = match clause {
         Clause::Text => {
             one_of(&[
-                Type::INT, Type::UINT, Type::DOUBLE, Type::BOOL, Type::STRING, Type::TIMESTAMP, Type::BYTES,
-                Type::DURATION, Type::NULL,
+                Type::INT,
+                Type::UINT,
+                Type::DOUBLE,
+                Type::BOOL,
+                Type::STRING,
+                Type::TIMESTAMP,
+                Type::BYTES,
+                Type::DURATION,
+                Type::NULL,
             ]) || matches!(shape, Some(Shape::List(_) | Shape::Map(..) | Shape::Meta(_)))
         }
         Clause::Decimal | Clause::Octal => one_of(&[Type::INT, Type::UINT]),

@@ -53,7 +53,9 @@ impl Estimator<'_, '_, '_> {
     fn own(&mut self, rule: Cost, operands: &Operands<'_>) -> Estimate {
         let (target, arguments) = (operands.target, operands.arguments);
         match (rule, target) {
-            (Cost::Equality, _) if self.is_cheap_equality(arguments) => (self.cheap_equality(arguments), None),
+            (Cost::Equality, _) if self.is_cheap_equality(arguments) => {
+                (self.cheap_equality(arguments), None)
+            }
             (Cost::Equality | Cost::Comparison, _) => {
                 let (left, right) = (self.size_or_unknown(arguments[0]), self.size_or_unknown(arguments[1]));
                 let maximum = left.maximum.min(right.maximum);
@@ -228,7 +230,8 @@ impl Estimator<'_, '_, '_> {
         let text = |text: bool| if text { 2.0 + TRAVERSAL } else { 2.0 };
         let (factor, size) = match rule {
             Cost::Slice => {
-                let (start, end) = (self.literal(arguments[0], 0), self.literal(arguments[1], target.maximum));
+                let (start, end) =
+                    (self.literal(arguments[0], 0), self.literal(arguments[1], target.maximum));
                 (1.0, Bounds::fixed(end.wrapping_sub(start)))
             }
             Cost::Range => (1.0, Bounds::fixed(self.literal(arguments[0], u64::MAX))),

@@ -48,7 +48,12 @@ struct Local {
 }
 
 /// The worst-case cost of a checked expression.
-pub(crate) fn estimate(environment: &Environment, tree: &Tree<'_>, root: NodeId, checked: &Checked<'_>) -> u64 {
+pub(crate) fn estimate(
+    environment: &Environment,
+    tree: &Tree<'_>,
+    root: NodeId,
+    checked: &Checked<'_>,
+) -> u64 {
     let mut estimator = Estimator {
         environment,
         tree,
@@ -298,7 +303,9 @@ impl<'p, 's: 'p> Estimator<'p, 's, '_> {
         match self.tree.kind(node) {
             Kind::String(text) => return Some(Bounds::fixed(text.chars().count() as u64)),
             Kind::Bytes(bytes) => return Some(Bounds::fixed(bytes.len() as u64)),
-            Kind::Bool(_) | Kind::Int(_) | Kind::Uint(_) | Kind::Double(_) | Kind::Null => return Some(Bounds::ONE),
+            Kind::Bool(_) | Kind::Int(_) | Kind::Uint(_) | Kind::Double(_) | Kind::Null => {
+                return Some(Bounds::ONE);
+            }
             Kind::List(elements) => return Some(Bounds::fixed(elements.len() as u64)),
             Kind::Map(entries) => return Some(Bounds::fixed(entries.len() as u64 / 2)),
             _ => {}
@@ -359,7 +366,8 @@ impl<'p, 's: 'p> Estimator<'p, 's, '_> {
     }
 
     fn bind_local(&mut self, slot: u16, value: NodeId) {
-        let local = Local { path: self.path(value), size: self.size(value), entries: self.entry_sizes(value) };
+        let local =
+            Local { path: self.path(value), size: self.size(value), entries: self.entry_sizes(value) };
         self.locals[usize::from(slot)] = local;
     }
 

@@ -7,10 +7,14 @@ use super::value::{Fault, Value};
 use crate::validation::SchemaNode;
 
 /// `left == right`: a bool, or `None` where comparing the kinds is an error in Kubernetes.
-pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, budget: &mut Budget) -> Result<Option<bool>, Exhausted> {
+pub(crate) fn equal(
+    left: &Value<'_>,
+    right: &Value<'_>,
+    budget: &mut Budget,
+) -> Result<Option<bool>, Exhausted> {
     use Value::{
-        Bool, Bytes, Cidr, Double, Duration, Format, Int, Ip, List, Map, Null, Optional, Quantity, Semver, String,
-        Timestamp, Type, Uint, Url,
+        Bool, Bytes, Cidr, Double, Duration, Format, Int, Ip, List, Map, Null, Optional, Quantity, Semver,
+        String, Timestamp, Type, Uint, Url,
     };
     budget.work(1)?;
     Ok(Some(match (left, right) {
@@ -126,9 +130,10 @@ fn integer_and_double(integer: i128, double: f64) -> Option<Ordering> {
 /// The order of two values of comparable types.
 pub(crate) fn order(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Fault> {
     match (left, right) {
-        (Value::Int(_) | Value::Uint(_) | Value::Double(_), Value::Int(_) | Value::Uint(_) | Value::Double(_)) => {
-            numbers(left, right).ok_or(Fault::Static("NaN values cannot be ordered"))
-        }
+        (
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+        ) => numbers(left, right).ok_or(Fault::Static("NaN values cannot be ordered")),
         (Value::String(a), Value::String(b)) => Ok(a.as_str().cmp(b.as_str())),
         (Value::Bool(a), Value::Bool(b)) => Ok(a.cmp(b)),
         (Value::Bytes(a), Value::Bytes(b)) => Ok(a.cmp(b)),

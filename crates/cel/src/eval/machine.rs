@@ -242,7 +242,9 @@ impl<'a> Machine<'a, '_> {
                 I::Driver { cost } => {
                     self.budget.charge_units(u64::from(cost))?;
                     let driver = match self.variables.first() {
-                        Some(Value::Map(Map::Device(device))) => Value::String(Text::Borrowed(&device.driver)),
+                        Some(Value::Map(Map::Device(device))) => {
+                            Value::String(Text::Borrowed(&device.driver))
+                        }
                         _ => Value::message("there is no device"),
                     };
                     self.stack.push(driver);

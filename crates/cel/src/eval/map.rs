@@ -232,7 +232,9 @@ impl<'a> Map<'a> {
     /// The key at a position, for iteration.
     pub(crate) fn keys(&self) -> Box<dyn Iterator<Item = Value<'a>> + '_> {
         match self {
-            Map::Entries(Handle::Borrowed(entries)) => Box::new(entries.iter().map(|(key, _)| key.borrowed())),
+            Map::Entries(Handle::Borrowed(entries)) => {
+                Box::new(entries.iter().map(|(key, _)| key.borrowed()))
+            }
             Map::Entries(Handle::Shared(entries)) => Box::new(entries.iter().map(|(key, _)| key.clone())),
             Map::Json(fields, schema) => {
                 let schema = *schema;

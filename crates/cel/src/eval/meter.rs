@@ -92,7 +92,13 @@ pub(crate) fn runtime_size(value: &Value<'_>) -> u64 {
         Value::Bytes(bytes) => bytes.len() as u64,
         Value::List(list) => list.len() as u64,
         Value::Map(map) => map.len() as u64,
-        Value::Ip(ip) => if ip.family() == 4 { 4 } else { 16 },
+        Value::Ip(ip) => {
+            if ip.family() == 4 {
+                4
+            } else {
+                16
+            }
+        }
         Value::Cidr(cidr) => (cidr.prefix_length().max(0) as u64).div_ceil(8),
         _ => 1,
     }

@@ -40,7 +40,11 @@ pub(crate) fn call<'a>(op: Op, arguments: &[Value<'a>], budget: &mut Budget) -> 
 }
 
 /// `left + right`, for sums.
-pub(super) fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Exhausted> {
+pub(super) fn add<'a>(
+    left: &Value<'a>,
+    right: &Value<'a>,
+    budget: &mut Budget,
+) -> Result<Value<'a>, Exhausted> {
     budget.work(1)?;
     Ok(crate::eval::add(left, right))
 }
@@ -108,16 +112,18 @@ fn simple<'a>(op: Op, arguments: &[Value<'a>]) -> Option<Result<Value<'a>, Fault
         }
         (Op::In, [key, V::Map(map)]) => Ok(V::Bool(map.has(key))),
         (Op::OptionalOf, [value]) => Ok(V::some(value.clone())),
-        (Op::OptionalOfNonZero, [value]) => {
-            Ok(if is_zero(value) { V::NONE } else { V::some(value.clone()) })
-        }
+        (Op::OptionalOfNonZero, [value]) => Ok(if is_zero(value) { V::NONE } else { V::some(value.clone()) }),
         (Op::OptionalNone, []) => Ok(V::NONE),
         (Op::OptionalValue, [V::Optional(value)]) => match value {
             Some(value) => Ok((**value).clone()),
             None => Err(Fault::Static("value() of an empty optional")),
         },
         (Op::OptionalHasValue, [V::Optional(value)]) => Ok(V::Bool(value.is_some())),
-        _ => return quantities(op, arguments).or_else(|| addresses(op, arguments)).or_else(|| other(op, arguments)),
+        _ => {
+            return quantities(op, arguments)
+                .or_else(|| addresses(op, arguments))
+                .or_else(|| other(op, arguments));
+        }
     })
 }
 
@@ -154,7 +160,9 @@ fn quantities<'a>(op: Op, arguments: &[Value<'a>]) -> Option<Result<Value<'a>, F
             .as_integer()
             .map(V::Int)
             .ok_or_else(|| fault(format!("{} cannot be represented as an integer", quantity.get()))),
-        (Op::AsApproximateFloat, [V::Quantity(quantity)]) => Ok(V::Double(quantity.get().as_approximate_float())),
+        (Op::AsApproximateFloat, [V::Quantity(quantity)]) => {
+            Ok(V::Double(quantity.get().as_approximate_float()))
+        }
         (Op::QuantityAdd, [V::Quantity(a), V::Quantity(b)]) => Ok(V::quantity(a.get().add(b.get()))),
         (Op::QuantityAdd, [V::Quantity(a), V::Int(b)]) => Ok(V::quantity(a.get().add_integer(*b))),
         (Op::QuantitySub, [V::Quantity(a), V::Quantity(b)]) => Ok(V::quantity(a.get().sub(b.get()))),
@@ -200,7 +208,9 @@ fn addresses<'a>(op: Op, arguments: &[Value<'a>]) -> Option<Result<Value<'a>, Fa
         (Op::ContainsCidr, [V::Cidr(cidr), V::String(text)]) => {
             Cidr::parse(text.as_str()).map(|other| V::Bool(cidr.contains_cidr(other))).map_err(fault)
         }
-        (Op::Url, [V::String(text)]) => Url::parse(text.as_str()).map(|url| V::Url(Arc::new(url))).map_err(fault),
+        (Op::Url, [V::String(text)]) => {
+            Url::parse(text.as_str()).map(|url| V::Url(Arc::new(url))).map_err(fault)
+        }
         (Op::IsUrl, [V::String(text)]) => Ok(V::Bool(Url::is_valid(text.as_str()))),
         (Op::UrlScheme, [V::Url(url)]) => Ok(V::text(url.scheme())),
         (Op::UrlHost, [V::Url(url)]) => Ok(V::text(url.host())),
@@ -234,7 +244,9 @@ fn other<'a>(op: Op, arguments: &[Value<'a>]) -> Option<Result<Value<'a>, Fault>
         (Op::Seconds, [V::Duration(duration)]) => Ok(V::Int(duration.seconds())),
         (Op::Milliseconds, [V::Duration(duration)]) => Ok(V::Int(duration.milliseconds())),
         (op, [V::Timestamp(timestamp)]) => calendar(*timestamp, field(op)?, None),
-        (op, [V::Timestamp(timestamp), V::String(zone)]) => calendar(*timestamp, field(op)?, Some(zone.as_str())),
+        (op, [V::Timestamp(timestamp), V::String(zone)]) => {
+            calendar(*timestamp, field(op)?, Some(zone.as_str()))
+        }
         _ => return math::call(op, arguments),
     })
 }

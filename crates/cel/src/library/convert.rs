@@ -33,7 +33,9 @@ pub(super) fn convert<'a>(op: Op, value: &Value<'a>) -> Result<Value<'a>, Fault>
             numbers::parse_double(text.as_str()).map(Value::Double).map_err(fault)
         }
         (Op::Duration, Value::Int(value)) => Ok(Value::Duration(Duration::from_nanoseconds(*value))),
-        (Op::Duration, Value::String(text)) => Duration::parse(text.as_str()).map(Value::Duration).map_err(fault),
+        (Op::Duration, Value::String(text)) => {
+            Duration::parse(text.as_str()).map(Value::Duration).map_err(fault)
+        }
         (Op::Int, Value::Uint(value)) => numbers::uint_to_int(*value).map(Value::Int).map_err(fault),
         (Op::Int, Value::Double(value)) => numbers::double_to_int(*value).map(Value::Int).map_err(fault),
         (Op::Int, Value::String(text)) => numbers::parse_int(text.as_str()).map(Value::Int).map_err(fault),
@@ -42,7 +44,9 @@ pub(super) fn convert<'a>(op: Op, value: &Value<'a>) -> Result<Value<'a>, Fault>
         (Op::Uint, Value::Int(value)) => numbers::int_to_uint(*value).map(Value::Uint).map_err(fault),
         (Op::Uint, Value::Double(value)) => numbers::double_to_uint(*value).map(Value::Uint).map_err(fault),
         (Op::Uint, Value::String(text)) => numbers::parse_uint(text.as_str()).map(Value::Uint).map_err(fault),
-        (Op::Timestamp, Value::Int(value)) => Timestamp::from_unix(*value).map(Value::Timestamp).map_err(fault),
+        (Op::Timestamp, Value::Int(value)) => {
+            Timestamp::from_unix(*value).map(Value::Timestamp).map_err(fault)
+        }
         (Op::Timestamp, Value::String(text)) => {
             Timestamp::parse(text.as_str()).map(Value::Timestamp).map_err(fault)
         }

@@ -78,16 +78,9 @@ pub(crate) fn cost_before(rule: Cost, operands: &[Value<'_>]) -> Option<u64> {
         },
         Cost::Distinct | Cost::Sort { .. } => self_comparison(operands.first()?),
         Cost::SortByKeys { .. } => self_comparison(operands.get(1)?),
-        Cost::Sets(factor) => {
-            1 + ((size(0).saturating_mul(size(1))) as f64 * f64::from(factor)) as u64
-        }
+        Cost::Sets(factor) => 1 + ((size(0).saturating_mul(size(1))) as f64 * f64::from(factor)) as u64,
         Cost::Join | Cost::Slice | Cost::Range | Cost::Reverse | Cost::Flatten => return None,
-        Cost::One
-        | Cost::Dyn
-        | Cost::IndexList
-        | Cost::IndexMap
-        | Cost::AddList
-        | Cost::Includes => 1,
+        Cost::One | Cost::Dyn | Cost::IndexList | Cost::IndexMap | Cost::AddList | Cost::Includes => 1,
     })
 }
 
@@ -104,7 +97,12 @@ pub(crate) fn pair_cost(rule: Cost, left: &Value<'_>, right: &Value<'_>) -> u64 
 fn is_kubernetes(value: &Value<'_>) -> bool {
     matches!(
         value,
-        Value::Quantity(_) | Value::Semver(_) | Value::Ip(_) | Value::Cidr(_) | Value::Url(_) | Value::Format(_)
+        Value::Quantity(_)
+            | Value::Semver(_)
+            | Value::Ip(_)
+            | Value::Cidr(_)
+            | Value::Url(_)
+            | Value::Format(_)
     )
 }
 
@@ -133,10 +131,9 @@ fn traverse(value: &Value<'_>) -> u64 {
         Value::String(text) => (text.as_str().len() as f64 * TRAVERSAL) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
         Value::List(list) => list.iter().map(|element| traverse(&element)).sum(),
-        Value::Map(map) => map
-            .keys()
-            .map(|key| traverse(&key) + map.find(&key).map_or(0, |value| traverse(&value)))
-            .sum(),
+        Value::Map(map) => {
+            map.keys().map(|key| traverse(&key) + map.find(&key).map_or(0, |value| traverse(&value))).sum()
+        }
         _ => 1,
     }
 }

@@ -58,10 +58,13 @@ fn clause(text: &str) -> Result<(Piece<'_>, usize), String> {
     if let Some(digits) = text.strip_prefix('.') {
         let count = digits.bytes().take_while(u8::is_ascii_digit).count();
         let value = digits[..count].parse().ok().filter(|value| *value <= MAXIMUM_PRECISION);
-        precision = Some(value.ok_or_else(|| format!("the precision {:?} is not supported", &digits[..count]))?);
+        precision =
+            Some(value.ok_or_else(|| format!("the precision {:?} is not supported", &digits[..count]))?);
         length = count + 1;
     }
-    let Some(letter) = text[length..].chars().next() else { return Err("the format ends in a clause".to_owned()) };
+    let Some(letter) = text[length..].chars().next() else {
+        return Err("the format ends in a clause".to_owned());
+    };
     let clause = match letter {
         's' => Clause::Text,
         'd' => Clause::Decimal,
@@ -77,7 +80,11 @@ fn clause(text: &str) -> Result<(Piece<'_>, usize), String> {
 }
 
 /// Renders a format string.
-pub(super) fn format<'a>(text: &str, arguments: &List<'a>, budget: &mut Budget) -> Result<Value<'a>, Exhausted> {
+pub(super) fn format<'a>(
+    text: &str,
+    arguments: &List<'a>,
+    budget: &mut Budget,
+) -> Result<Value<'a>, Exhausted> {
     let mut output = String::new();
     let mut next = 0;
     for piece in pieces(text) {
@@ -258,7 +265,9 @@ fn nested(output: &mut String, value: &Value<'_>) -> Result<(), String> {
             for key in map.keys() {
                 let mut shown = String::new();
                 match &key {
-                    Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) => nested(&mut shown, &key)?,
+                    Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) => {
+                        nested(&mut shown, &key)?
+                    }
                     other => return Err(format!("%s cannot render a map key of type {}", other.type_name())),
                 }
                 entries.push((shown, key));
@@ -297,7 +306,9 @@ fn go_quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             '\x0b' => quoted.push_str("\\v"),
-            control if control.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(control))),
+            control if control.is_ascii_control() => {
+                quoted.push_str(&format!("\\x{:02x}", u32::from(control)))
+            }
             other => quoted.push(other),
         }
     }

@@ -254,7 +254,9 @@ pub(super) fn includes<'a>(
     };
     for (index, element) in list.iter().enumerate() {
         if index >= INCLUDES_LIMIT {
-            return Ok(settle::<()>(Err(Fault::Static("includes looks at 48 items at most")), |()| Value::Null));
+            return Ok(settle::<()>(Err(Fault::Static("includes looks at 48 items at most")), |()| {
+                Value::Null
+            }));
         }
         if equal(&element, value, budget)? == Some(true) {
             return Ok(Value::Bool(true));

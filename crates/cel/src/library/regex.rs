@@ -195,7 +195,8 @@ impl<'p> Translation<'p> {
         }
         self.output.push('?');
         let ahead: String = self.rest.clone().take_while(|&c| c != ')' && c != ':' && c != '>').collect();
-        if ahead.starts_with("P<") || (ahead.starts_with('<') && !ahead.starts_with("<=") && !ahead.starts_with("<!"))
+        if ahead.starts_with("P<")
+            || (ahead.starts_with('<') && !ahead.starts_with("<=") && !ahead.starts_with("<!"))
         {
             let name = ahead.trim_start_matches('P').trim_start_matches('<');
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -222,7 +223,9 @@ impl<'p> Translation<'p> {
     }
 
     fn escape(&mut self) -> Result<(), String> {
-        let Some(character) = self.rest.next() else { return Err("the pattern ends with a backslash".to_owned()) };
+        let Some(character) = self.rest.next() else {
+            return Err("the pattern ends with a backslash".to_owned());
+        };
         match character {
             'd' => self.operand("[0-9]"),
             'D' => self.operand("[^0-9]"),
@@ -359,8 +362,8 @@ impl<'p> Translation<'p> {
         let ahead: String = self.rest.clone().take_while(|&c| c != ']').collect();
         let name = ahead.trim_matches(':').trim_start_matches('^');
         const NAMES: [&str; 14] = [
-            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
-            "upper", "word", "xdigit",
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+            "space", "upper", "word", "xdigit",
         ];
         if !ahead.ends_with(':') || !NAMES.contains(&name) {
             return Err(format!("invalid class [{ahead}]"));
@@ -373,7 +376,9 @@ impl<'p> Translation<'p> {
     }
 
     fn class_escape(&mut self) -> Result<(), String> {
-        let Some(character) = self.rest.next() else { return Err("the pattern ends with a backslash".to_owned()) };
+        let Some(character) = self.rest.next() else {
+            return Err("the pattern ends with a backslash".to_owned());
+        };
         match character {
             'd' => self.output.push_str("0-9"),
             'D' => self.output.push_str("[^0-9]"),
@@ -418,15 +423,33 @@ mod tests {
             (r"(?P<1st>a)(?<b>c)", "ac", true),
             (r"<\<", "<<", true),
         ] {
-            assert_eq!(LazyPattern::new(pattern).unwrap().get().unwrap().is_match(text), expected, "{pattern} on {text}");
+            assert_eq!(
+                LazyPattern::new(pattern).unwrap().get().unwrap().is_match(text),
+                expected,
+                "{pattern} on {text}"
+            );
         }
     }
 
     #[test]
     fn what_re2_refuses_is_refused() {
         for pattern in [
-            "[", "(", ")", "a**", "*", "a{1001}", r"\1", r"\u0041", "(?x)a", "(?=a)", "(?<=a)", "a{2,1}", r"\",
-            "[b-a]", r"\pX{", "(?P<a>x)(?P<a>y)",
+            "[",
+            "(",
+            ")",
+            "a**",
+            "*",
+            "a{1001}",
+            r"\1",
+            r"\u0041",
+            "(?x)a",
+            "(?=a)",
+            "(?<=a)",
+            "a{2,1}",
+            r"\",
+            "[b-a]",
+            r"\pX{",
+            "(?P<a>x)(?P<a>y)",
         ] {
             assert!(LazyPattern::new(pattern).is_err(), "{pattern}");
         }

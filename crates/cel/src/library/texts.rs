@@ -89,7 +89,9 @@ pub(super) fn call<'a>(
         (Op::Matches | Op::Find | Op::FindAll, [Value::String(pattern), ..]) => {
             let regex = match budget.regex(pattern.as_str())? {
                 Ok(regex) => regex,
-                Err(error) => return Ok(Some(Value::message(format!("invalid regular expression: {error}")))),
+                Err(error) => {
+                    return Ok(Some(Value::message(format!("invalid regular expression: {error}"))));
+                }
             };
             let mut operands = vec![arguments[0].clone()];
             operands.extend(rest[1..].iter().cloned());

@@ -178,7 +178,11 @@ impl<'s> Planner<'_, 's, '_> {
         }
         match self.plan(node)? {
             Planned::Constant(
-                value @ (Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_)),
+                value @ (Value::Bool(_)
+                | Value::Int(_)
+                | Value::Uint(_)
+                | Value::Double(_)
+                | Value::String(_)),
             ) => Ok(Some(value)),
             Planned::Constant(value) => {
                 self.error(node, format!("a value of type {} cannot be an index", value.type_name()))
@@ -289,7 +293,9 @@ impl<'s> Planner<'_, 's, '_> {
             (Reference::Variable(variable), Kind::Identifier(name)) => {
                 Input { variable, keys: Vec::new(), text: (*name).to_owned() }
             }
-            (Reference::Local(slot), _) => self.bound.iter().rev().find(|(bound, _)| *bound == slot)?.1.clone(),
+            (Reference::Local(slot), _) => {
+                self.bound.iter().rev().find(|(bound, _)| *bound == slot)?.1.clone()
+            }
             _ => return None,
         };
         for selection in selections {

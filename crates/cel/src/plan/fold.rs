@@ -24,7 +24,8 @@ impl<'s> Planner<'_, 's, '_> {
         let again = self.here();
         let next = match self.quantifier(fold) {
             Some((all, predicate)) => {
-                let next = self.push(Instruction::NextUndecided { slot: slot + 1, pair, all, done: u32::MAX });
+                let next =
+                    self.push(Instruction::NextUndecided { slot: slot + 1, pair, all, done: u32::MAX });
                 self.emit(predicate)?;
                 self.push(Instruction::Decide { slot, all });
                 next
@@ -47,7 +48,9 @@ impl<'s> Planner<'_, 's, '_> {
 
     /// The predicate of `all` (true) or `exists` (false).
     fn quantifier(&self, fold: &Comprehension<'_>) -> Option<(bool, NodeId)> {
-        let Kind::Call { function, target: None, arguments } = *self.tree.kind(fold.step) else { return None };
+        let Kind::Call { function, target: None, arguments } = *self.tree.kind(fold.step) else {
+            return None;
+        };
         let all = match (function, self.tree.kind(fold.initial)) {
             ("_&&_", Kind::Bool(true)) => true,
             ("_||_", Kind::Bool(false)) => false,
@@ -77,7 +80,9 @@ impl<'s> Planner<'_, 's, '_> {
                 Ok(())
             }
             "_+_" if matches!(self.tree.kind(argument(1)), Kind::List(_)) => {
-                let Kind::List(elements) = *self.tree.kind(argument(1)) else { return self.store(slot, step) };
+                let Kind::List(elements) = *self.tree.kind(argument(1)) else {
+                    return self.store(slot, step);
+                };
                 let element = self.tree.child(elements, 0);
                 self.push(Instruction::Charge { units: 1 });
                 let literal_cost = match self.plan(element.node)? {

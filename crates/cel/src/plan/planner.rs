@@ -17,7 +17,13 @@ use crate::syntax::{Kind, NodeId, Slice, Tree};
 pub(super) type Result<T> = std::result::Result<T, Box<CompileError>>;
 
 /// Compiles a checked expression.
-pub(crate) fn plan(source: &str, tree: &Tree<'_>, root: NodeId, checked: &Checked<'_>, device: bool) -> Result<Program> {
+pub(crate) fn plan(
+    source: &str,
+    tree: &Tree<'_>,
+    root: NodeId,
+    checked: &Checked<'_>,
+    device: bool,
+) -> Result<Program> {
     let mut planner = Planner {
         source,
         tree,
@@ -147,7 +153,9 @@ impl<'s> Planner<'_, 's, '_> {
         let children = self.tree.children(arguments);
         match function.op {
             Op::And | Op::Or => self.logic(function.op == Op::Or, arguments)?,
-            Op::Conditional | Op::Index | Op::OptionalIndex | Op::OptionalSelect => self.attribute(node, true)?,
+            Op::Conditional | Op::Index | Op::OptionalIndex | Op::OptionalSelect => {
+                self.attribute(node, true)?
+            }
             Op::OptionalOr | Op::OptionalOrValue => {
                 if let Some(target) = target {
                     self.emit(target)?;
@@ -172,7 +180,8 @@ impl<'s> Planner<'_, 's, '_> {
         let mut leaves = Vec::with_capacity(terms.len());
         for index in 0..terms.len() {
             self.emit(self.tree.child(terms, index).node)?;
-            let term = if or { Instruction::OrTerm { to: u32::MAX } } else { Instruction::AndTerm { to: u32::MAX } };
+            let term =
+                if or { Instruction::OrTerm { to: u32::MAX } } else { Instruction::AndTerm { to: u32::MAX } };
             leaves.push(self.push(term));
         }
         let end = self.here();
@@ -182,8 +191,14 @@ impl<'s> Planner<'_, 's, '_> {
         Ok(())
     }
 
-    fn function(&mut self, function: &'static Function, overloads: u32, operands: &[NodeId]) -> Result<Planned> {
-        let resolved = (overloads.count_ones() == 1).then(|| &function.overloads[overloads.trailing_zeros() as usize]);
+    fn function(
+        &mut self,
+        function: &'static Function,
+        overloads: u32,
+        operands: &[NodeId],
+    ) -> Result<Planned> {
+        let resolved =
+            (overloads.count_ones() == 1).then(|| &function.overloads[overloads.trailing_zeros() as usize]);
         let op = resolved.map_or(function.op, |overload| overload.op);
         let cost = resolved.map_or(function.open_cost, |overload| overload.cost);
         if matches!(op, Op::Matches | Op::Find | Op::FindAll)
@@ -262,7 +277,12 @@ impl<'s> Planner<'_, 's, '_> {
     }
 
     /// Calls a function now; `None` if that would take long.
-    fn fold_call(&mut self, op: Op, cost: Cost, constants: &[Value<'static>]) -> Option<(Value<'static>, u32)> {
+    fn fold_call(
+        &mut self,
+        op: Op,
+        cost: Cost,
+        constants: &[Value<'static>],
+    ) -> Option<(Value<'static>, u32)> {
         if constants.iter().any(Value::is_fault) || !op.folds() {
             return None;
         }
@@ -302,7 +322,8 @@ impl<'s> Planner<'_, 's, '_> {
                 patterns.len() - 1
             }
         } as u32;
-        if patterns.iter().map(|pattern| pattern.regex.weight()).fold(0, u64::saturating_add) > MAXIMUM_WEIGHT {
+        if patterns.iter().map(|pattern| pattern.regex.weight()).fold(0, u64::saturating_add) > MAXIMUM_WEIGHT
+        {
             return self.error(operands[1], "the regular expressions are too large together");
         }
         self.emit(operands[0])?;
@@ -331,7 +352,10 @@ impl<'s> Planner<'_, 's, '_> {
             return Ok(Some(Planned::Constant(Value::Bool(false))));
         }
         let primitive = |value: &Value<'_>| {
-            matches!(value, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_))
+            matches!(
+                value,
+                Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_)
+            )
         };
         if !elements.iter().all(primitive) {
             return Ok(None);

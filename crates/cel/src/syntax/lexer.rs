@@ -146,10 +146,8 @@ impl<'s> Lexer<'s> {
 
     fn word(&mut self) -> Token {
         let rest = &self.source[self.position..];
-        let length = rest
-            .bytes()
-            .position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_')
-            .unwrap_or(rest.len());
+        let length =
+            rest.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_').unwrap_or(rest.len());
         self.position += length;
         match &rest[..length] {
             "true" => Token::True,
@@ -162,10 +160,13 @@ impl<'s> Lexer<'s> {
 
     fn escaped_identifier(&mut self) -> Result<Token, LexicalError> {
         let rest = &self.source[self.position + 1..];
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b' ');
+        let allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b' ');
         let length = rest.bytes().position(|byte| !allowed(byte)).unwrap_or(rest.len());
         if length == 0 || rest.as_bytes().get(length) != Some(&b'`') {
-            return Err(self.error("the backquoted field name is not closed or has characters it must not have"));
+            return Err(
+                self.error("the backquoted field name is not closed or has characters it must not have")
+            );
         }
         self.position += length + 2;
         Ok(Token::EscapedIdentifier)

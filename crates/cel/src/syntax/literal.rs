@@ -58,7 +58,8 @@ fn body(token: &str) -> (&str, bool) {
         Some(b'r' | b'R') => (&token[1..], true),
         _ => (token, false),
     };
-    let quotes = if quoted.len() >= 6 && (quoted.starts_with("\"\"\"") || quoted.starts_with("'''")) { 3 } else { 1 };
+    let quotes =
+        if quoted.len() >= 6 && (quoted.starts_with("\"\"\"") || quoted.starts_with("'''")) { 3 } else { 1 };
     (&quoted[quotes..quoted.len() - quotes], raw)
 }
 

@@ -104,7 +104,9 @@ impl<'s> Parser<'s> {
                 self.bind(offset, name, value, body)
             }
             ("optMap", &[name, body]) if self.options.optionals => self.opt_map(macros, name, body, true),
-            ("optFlatMap", &[name, body]) if self.options.optionals => self.opt_map(macros, name, body, false),
+            ("optFlatMap", &[name, body]) if self.options.optionals => {
+                self.opt_map(macros, name, body, false)
+            }
             ("sortBy", &[name, key]) if self.options.sort_by => self.sort_by(macros, name, key),
             _ => return Ok(None),
         };
@@ -123,7 +125,10 @@ impl<'s> Parser<'s> {
             Kind::Select { operand, field, test: false } => {
                 self.add(offset, Kind::Select { operand, field, test: true })
             }
-            _ => self.error(self.tree.node(field).offset, "the argument of has() must be a field selection like a.b"),
+            _ => self.error(
+                self.tree.node(field).offset,
+                "the argument of has() must be a field selection like a.b",
+            ),
         }
     }
 
@@ -132,14 +137,17 @@ impl<'s> Parser<'s> {
         for (slot, &node) in read.iter_mut().zip(names) {
             let name = self.identifier(node, "the iteration variable must be a simple name")?;
             if name == ACCUMULATOR || name == FORMER_ACCUMULATOR {
-                return self.error(self.tree.node(node).offset, format!("{name} cannot be an iteration variable"));
+                return self
+                    .error(self.tree.node(node).offset, format!("{name} cannot be an iteration variable"));
             }
             *slot = name;
         }
         match names {
             [_] => Ok(Variables { first: read[0], second: None }),
-            [_, second] if read[0] == read[1] => self
-                .error(self.tree.node(*second).offset, format!("both iteration variables are named {}", read[0])),
+            [_, second] if read[0] == read[1] => self.error(
+                self.tree.node(*second).offset,
+                format!("both iteration variables are named {}", read[0]),
+            ),
             _ => Ok(Variables { first: read[0], second: Some(read[1]) }),
         }
     }
@@ -176,9 +184,7 @@ impl<'s> Parser<'s> {
         };
         let so_far = self.accumulator(offset)?;
         let (step, result) = match quantifier {
-            Quantifier::All => {
-                (self.call(offset, "_&&_", &[so_far, predicate])?, self.accumulator(offset)?)
-            }
+            Quantifier::All => (self.call(offset, "_&&_", &[so_far, predicate])?, self.accumulator(offset)?),
             Quantifier::Exists => {
                 (self.call(offset, "_||_", &[so_far, predicate])?, self.accumulator(offset)?)
             }
@@ -192,16 +198,20 @@ impl<'s> Parser<'s> {
                 (step, self.call(offset, "_==_", &[total, one])?)
             }
         };
-        self.fold(offset, variables, Comprehension {
-            range,
-            variable: "",
-            second_variable: None,
-            accumulator: ACCUMULATOR,
-            initial,
-            condition,
-            step,
-            result,
-        })
+        self.fold(
+            offset,
+            variables,
+            Comprehension {
+                range,
+                variable: "",
+                second_variable: None,
+                accumulator: ACCUMULATOR,
+                initial,
+                condition,
+                step,
+                result,
+            },
+        )
     }
 
     fn fold(&mut self, offset: u32, variables: Variables<'s>, fold: Comprehension<'s>) -> Result<NodeId> {
@@ -244,16 +254,20 @@ impl<'s> Parser<'s> {
             step = self.call(offset, "_?_:_", &[filter, step, same])?;
         }
         let result = self.accumulator(offset)?;
-        self.fold(offset, variables, Comprehension {
-            range,
-            variable: "",
-            second_variable: None,
-            accumulator: ACCUMULATOR,
-            initial,
-            condition,
-            step,
-            result,
-        })
+        self.fold(
+            offset,
+            variables,
+            Comprehension {
+                range,
+                variable: "",
+                second_variable: None,
+                accumulator: ACCUMULATOR,
+                initial,
+                condition,
+                step,
+                result,
+            },
+        )
     }
 
     fn bind(&mut self, offset: u32, name: &'s str, value: NodeId, body: NodeId) -> Result<NodeId> {
@@ -275,7 +289,13 @@ impl<'s> Parser<'s> {
         )
     }
 
-    fn member_of(&mut self, offset: u32, target: NodeId, function: &'s str, arguments: &[NodeId]) -> Result<NodeId> {
+    fn member_of(
+        &mut self,
+        offset: u32,
+        target: NodeId,
+        function: &'s str,
+        arguments: &[NodeId],
+    ) -> Result<NodeId> {
         let arguments = self.tree.add_children(arguments.iter().map(|&node| Child::from(node)));
         self.add(offset, Kind::Call { function, target: Some(target), arguments })
     }
@@ -299,7 +319,11 @@ impl<'s> Parser<'s> {
         let Expansion { offset, range: target } = at;
         let sortable = matches!(
             self.tree.kind(target),
-            Kind::List(_) | Kind::Select { .. } | Kind::Identifier(_) | Kind::Comprehension(_) | Kind::Call { .. }
+            Kind::List(_)
+                | Kind::Select { .. }
+                | Kind::Identifier(_)
+                | Kind::Comprehension(_)
+                | Kind::Call { .. }
         );
         if !sortable {
             return self.error(offset, "sortBy cannot be applied to a literal other than a list");

@@ -13,8 +13,23 @@ const MAXIMUM_DEPTH: u16 = 250;
 
 /// Words that name nothing, kept for future use by the language.
 const RESERVED: [&str; 17] = [
-    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
-    "namespace", "return", "var", "void", "while",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The switchable parts of the grammar.
@@ -93,11 +108,18 @@ impl<'s> Parser<'s> {
         self.limited(offset, added)
     }
 
-    pub(super) fn limited(&self, offset: u32, added: std::result::Result<NodeId, TreeLimit>) -> Result<NodeId> {
+    pub(super) fn limited(
+        &self,
+        offset: u32,
+        added: std::result::Result<NodeId, TreeLimit>,
+    ) -> Result<NodeId> {
         added.or_else(|limit| match limit {
             TreeLimit::Nodes => self.error(
                 offset,
-                format!("the expression has more than {} nodes once macros are expanded", Tree::MAXIMUM_NODES),
+                format!(
+                    "the expression has more than {} nodes once macros are expanded",
+                    Tree::MAXIMUM_NODES
+                ),
             ),
             TreeLimit::Depth => self.error(
                 offset,
@@ -305,7 +327,11 @@ impl<'s> Parser<'s> {
                 return self.too_deep();
             }
             self.advance()?;
-            operand = if token == Token::Dot { self.selection(operand, offset)? } else { self.index(operand, offset)? };
+            operand = if token == Token::Dot {
+                self.selection(operand, offset)?
+            } else {
+                self.index(operand, offset)?
+            };
         }
         self.open.member = open;
         Ok(operand)

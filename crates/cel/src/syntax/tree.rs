@@ -147,7 +147,8 @@ impl<'s> Tree<'s> {
         let depth = match &kind {
             Kind::Select { operand, .. } => below(*operand),
             Kind::Call { target, arguments, .. } => {
-                let deepest = self.children(*arguments).iter().map(|child| below(child.node)).max().unwrap_or(0);
+                let deepest =
+                    self.children(*arguments).iter().map(|child| below(child.node)).max().unwrap_or(0);
                 deepest.max(target.map_or(0, below))
             }
             Kind::List(slice) | Kind::Map(slice) => {
@@ -174,7 +175,9 @@ impl<'s> Tree<'s> {
     pub(crate) fn copy(&mut self, id: NodeId) -> Result<NodeId, TreeLimit> {
         let Node { kind, offset, .. } = self.nodes[id.index()].clone();
         let kind = match kind {
-            Kind::Select { operand, field, test } => Kind::Select { operand: self.copy(operand)?, field, test },
+            Kind::Select { operand, field, test } => {
+                Kind::Select { operand: self.copy(operand)?, field, test }
+            }
             Kind::Call { function, target, arguments } => {
                 let target = target.map(|target| self.copy(target)).transpose()?;
                 Kind::Call { function, target, arguments: self.copy_slice(arguments)? }

@@ -33,7 +33,13 @@ fn number(schema: &Json, name: &str) -> Option<u64> {
     schema[name].as_i64().map(|value| u64::try_from(value).unwrap_or(0))
 }
 
-fn leaf(environment: &mut Environment, kind: Type, maximum: u64, smallest: u64, node: SchemaNode) -> Declared {
+fn leaf(
+    environment: &mut Environment,
+    kind: Type,
+    maximum: u64,
+    smallest: u64,
+    node: SchemaNode,
+) -> Declared {
     let size = environment.add_size(DeclaredSize { maximum, ..DeclaredSize::default() });
     Declared { kind, size, smallest, node }
 }
@@ -73,9 +79,10 @@ fn string(environment: &mut Environment, schema: &Json) -> Declared {
         "date" => leaf(environment, Type::TIMESTAMP, 12, 12, SchemaNode::Timestamp { date: true }),
         "date-time" => leaf(environment, Type::TIMESTAMP, 32, 21, SchemaNode::Timestamp { date: false }),
         _ => {
-            let longest_value = schema["enum"].as_array().filter(|values| !values.is_empty()).map(|values| {
-                values.iter().filter_map(Json::as_str).map(str::len).max().unwrap_or(0) as u64
-            });
+            let longest_value = schema["enum"]
+                .as_array()
+                .filter(|values| !values.is_empty())
+                .map(|values| values.iter().filter_map(Json::as_str).map(str::len).max().unwrap_or(0) as u64);
             let maximum = length.map(|length| length * 4).or(longest_value).unwrap_or(unlimited);
             leaf(environment, Type::STRING, maximum, 2, SchemaNode::String)
         }
@@ -96,7 +103,12 @@ fn array(environment: &mut Environment, schema: &Json, depth: u32) -> Option<Dec
     let kind = environment.add_type(Shape::List(items.kind));
     let size =
         environment.add_size(DeclaredSize { maximum, elements: Some(items.size), ..DeclaredSize::default() });
-    Some(Declared { kind, size, smallest: 2, node: SchemaNode::List { items: Box::new(items.node), semantics } })
+    Some(Declared {
+        kind,
+        size,
+        smallest: 2,
+        node: SchemaNode::List { items: Box::new(items.node), semantics },
+    })
 }
 
 fn map(environment: &mut Environment, schema: &Json, values: &Json, depth: u32) -> Option<Declared> {

@@ -65,8 +65,9 @@ pub struct Verdict {
 impl Rule {
     /// Compiles a rule for values of a schema; `root` if the schema is that of a whole resource.
     pub fn compile(schema: &Json, root: bool, source: RuleSource<'_>) -> Result<Rule, CompileError> {
-        let typed = Typed::new(schema, root)
-            .ok_or_else(|| CompileError::at(source.rule, 0, "the schema has no type that rules can use".into(), None))?;
+        let typed = Typed::new(schema, root).ok_or_else(|| {
+            CompileError::at(source.rule, 0, "the schema has no type that rules can use".into(), None)
+        })?;
         typed.rule(source)
     }
 
@@ -98,7 +99,8 @@ impl Rule {
     /// Evaluates the condition on a value and its former one.
     pub fn evaluate(&self, value: &Json, old: Option<&Json>) -> Verdict {
         let variables = self.variables(value, old);
-        let evaluated = run(&self.condition.program, &variables, EVALUATION_COST_LIMIT, EvaluationError::truth);
+        let evaluated =
+            run(&self.condition.program, &variables, EVALUATION_COST_LIMIT, EvaluationError::truth);
         let result = evaluated.outcome.unwrap_or_else(|exhausted| Err(exhausted.into()));
         Verdict { result, cost: evaluated.cost }
     }

@@ -91,7 +91,7 @@ impl SchemaRules {
     /// Checks a document against its former version, if there is one.
     pub fn validate(&self, document: &Json, old: Option<&Json>) -> Vec<Violation> {
         let mut run = Run { violations: Vec::new(), budget: OBJECT_COST_LIMIT };
-        run.level(&self.root, document, old, "", 0);
+        run.level(&self.root, Change { value: document, old }, "", 0);
         run.violations
     }
 }
@@ -117,7 +117,11 @@ impl Compiler {
         }
         self.rules(&mut level, schema, &place, cardinality);
         let inner = |step: &str| Place {
-            path: if place.path.is_empty() { step.trim_start_matches('.').to_owned() } else { format!("{}{step}", place.path) },
+            path: if place.path.is_empty() {
+                step.trim_start_matches('.').to_owned()
+            } else {
+                format!("{}{step}", place.path)
+            },
             root: false,
             depth: place.depth + 1,
         };
@@ -180,38 +184,53 @@ impl Compiler {
     }
 }
 
+/// A value and its former one.
+#[derive(Clone, Copy)]
+struct Change<'v> {
+    value: &'v Json,
+    old: Option<&'v Json>,
+}
+
+impl<'v> Change<'v> {
+    /// The change of a field, of which the new value is known.
+    fn field(self, name: &str, value: &'v Json) -> Self {
+        Self { value, old: self.old.and_then(|old| old.get(name)) }
+    }
+}
+
 struct Run {
     violations: Vec<Violation>,
     budget: u64,
 }
 
 impl Run {
-    fn level(&mut self, level: &Level, value: &Json, old: Option<&Json>, path: &str, depth: u32) {
+    fn level(&mut self, level: &Level, change: Change<'_>, path: &str, depth: u32) {
+        let Change { value, old } = change;
         if depth > MAXIMUM_DEPTH || self.budget == 0 {
             return;
         }
         for placed in &level.rules {
-            if placed.rule.applies(old.is_some()) && !self.rule(placed, value, old, path) {
+            if placed.rule.applies(old.is_some()) && !self.rule(placed, change, path) {
                 return;
             }
         }
         let step = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         for (name, inner) in &level.properties {
             if let Some(value) = value.get(name) {
-                self.level(inner, value, old.and_then(|old| old.get(name)), &step(name), depth + 1);
+                self.level(inner, change.field(name, value), &step(name), depth + 1);
             }
         }
         let Some(elements) = &level.elements else { return };
         match value {
             Json::Object(fields) => {
                 for (name, value) in fields {
-                    self.level(elements, value, old.and_then(|old| old.get(name)), &step(name), depth + 1);
+                    self.level(elements, change.field(name, value), &step(name), depth + 1);
                 }
             }
             Json::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let old = level.keys.as_ref().and_then(|keys| matching(old?, item, keys));
-                    self.level(elements, item, old, &format!("{path}[{index}]"), depth + 1);
+                    self.level(elements, Change { value: item, old }, &format!("{path}[{index}]"), depth + 1);
                 }
             }
             _ => {}
@@ -219,7 +238,7 @@ impl Run {
     }
 
     /// Runs one rule; whether there is budget left for more.
-    fn rule(&mut self, placed: &Placed, value: &Json, old: Option<&Json>, path: &str) -> bool {
+    fn rule(&mut self, placed: &Placed, Change { value, old }: Change<'_>, path: &str) -> bool {
         let verdict = placed.rule.evaluate(value, old);
         let (message, failed) = match verdict.result {
             Ok(true) => (None, false),
@@ -241,8 +260,14 @@ impl Run {
             }
             None => {
                 self.budget = 0;
-                let message = "the rules cost more than one object may spend, later ones are not run".to_owned();
-                self.violations.push(Violation { path: path.to_owned(), message, reason: None, failed: true });
+                let message =
+                    "the rules cost more than one object may spend, later ones are not run".to_owned();
+                self.violations.push(Violation {
+                    path: path.to_owned(),
+                    message,
+                    reason: None,
+                    failed: true,
+                });
                 false
             }
         }

@@ -19,9 +19,16 @@ pub(crate) enum SchemaNode {
     Bytes,
     Duration,
     /// `date-time`, or `date` if set.
-    Timestamp { date: bool },
-    List { items: Box<SchemaNode>, semantics: Option<ListSemantics> },
-    Map { values: Box<SchemaNode> },
+    Timestamp {
+        date: bool,
+    },
+    List {
+        items: Box<SchemaNode>,
+        semantics: Option<ListSemantics>,
+    },
+    Map {
+        values: Box<SchemaNode>,
+    },
     Object(Properties),
 }
 
@@ -99,7 +106,10 @@ impl SchemaNode {
     }
 
     /// The property (where its name differs) and schema behind a name; `None` if an object has no such property.
-    pub(crate) fn property<'n>(schema: Option<&'n Self>, name: &str) -> Option<(Option<&'n str>, Option<&'n Self>)> {
+    pub(crate) fn property<'n>(
+        schema: Option<&'n Self>,
+        name: &str,
+    ) -> Option<(Option<&'n str>, Option<&'n Self>)> {
         match schema {
             Some(SchemaNode::Object(properties)) => {
                 properties.by_name.get(name).map(|(property, schema)| (Some(property.as_str()), Some(schema)))
@@ -135,8 +145,11 @@ impl SchemaNode {
                 Err(error) => malformed(error.to_string()),
             },
             (SchemaNode::Timestamp { date }, Json::String(text)) => {
-                let parsed =
-                    if *date { Timestamp::parse(&format!("{text}T00:00:00Z")) } else { Timestamp::parse(text) };
+                let parsed = if *date {
+                    Timestamp::parse(&format!("{text}T00:00:00Z"))
+                } else {
+                    Timestamp::parse(text)
+                };
                 match parsed {
                     Ok(timestamp) => Some(Value::Timestamp(timestamp)),
                     Err(error) => malformed(error.to_string()),
@@ -154,13 +167,14 @@ impl SchemaNode {
 /// Standard base64 with padding.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return None;
     }
     let mut decoded = Vec::with_capacity(bytes.len() / 4 * 3);
     let last = bytes.len() / 4;
     for (index, chunk) in bytes.chunks_exact(4).enumerate() {
-        let padding = if index + 1 == last { chunk.iter().rev().take_while(|&&byte| byte == b'=').count() } else { 0 };
+        let padding =
+            if index + 1 == last { chunk.iter().rev().take_while(|&&byte| byte == b'=').count() } else { 0 };
         if padding > 2 {
             return None;
         }
