@@ -17,7 +17,7 @@ fn device() -> PreparedDevice<'static> {
         capacity: vec![("memory".into(), "24Gi".into())],
         allow_multiple_allocations: false,
     })
-    .unwrap()
+    .expect("the device is well-formed")
 }
 
 #[test]
@@ -156,17 +156,13 @@ fn rules_see_values_as_their_schema_types_them() {
         ("cel.bind(x, 1, x == 1)", Err("x is not declared")),
     ] {
         let compiled = Rule::compile(&schema(), false, RuleSource { rule, ..RuleSource::default() });
-        let result = compiled.map(|rule| rule.evaluate(&value, None).result.expect(rule_text(&value)));
+        let result = compiled.map(|rule| rule.evaluate(&value, None).result.expect("the rule evaluates"));
         assert_eq!(
             result.as_ref().map_err(|error| error.message()),
             expected.as_ref().map_err(|error| *error),
             "{rule}"
         );
     }
-}
-
-fn rule_text(_: &Value) -> &'static str {
-    "the rule evaluates"
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn device() -> PreparedDevice<'static> {
         capacity: vec![("memory".into(), "1Gi".into())],
         allow_multiple_allocations: false,
     })
-    .unwrap()
+    .expect("the device is well-formed")
 }
 
 fn nested(before: &str, middle: &str, after: &str, depth: usize) -> String {

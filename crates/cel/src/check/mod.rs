@@ -3,6 +3,7 @@
 mod assign;
 mod checker;
 mod literals;
+mod overloads;
 mod suggest;
 
 pub(crate) use checker::{Checked, Reference, check};

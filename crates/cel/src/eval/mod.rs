@@ -1,10 +1,13 @@
 //! Running compiled programs.
 
 mod arithmetic;
+mod collect;
 mod compare;
 mod machine;
 mod map;
 mod meter;
+mod operators;
+mod paths;
 mod value;
 
 pub(crate) use arithmetic::{add, negate};

@@ -8,4 +8,5 @@ pub(crate) mod format;
 mod lists;
 mod math;
 pub(crate) mod regex;
+mod table;
 mod texts;

@@ -7,6 +7,7 @@ mod lexer;
 mod literal;
 mod macros;
 mod parser;
+mod primary;
 mod tree;
 
 pub(crate) use macros::BIND_ITERATION_VARIABLE;
