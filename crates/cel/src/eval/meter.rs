@@ -28,8 +28,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Steps of copying and comparing in one evaluation; some tens of milliseconds at most.
-    const WORK: u64 = 4_000_000;
+    /// Steps of copying and comparing in one evaluation; some tens of milliseconds.
+    const WORK: u64 = 1_500_000;
 
     /// The work that compiling one pattern counts as.
     const PATTERN_WORK: usize = 20_000;

@@ -125,16 +125,35 @@ pub(crate) fn pattern_cost(rule: Cost, text: &Value<'_>, pattern: u64) -> u64 {
     (((1.0 + size as f64) * TRAVERSAL).ceil() as u64).saturating_mul(scaled(pattern, PATTERN))
 }
 
-/// One traversal of all texts in a value, the rest counting one each.
+/// One traversal of all texts in a value, the rest counting one each. A cost that no evaluation can afford ends it.
 fn traverse(value: &Value<'_>) -> u64 {
+    let (mut cost, mut visits) = (0, 0);
+    traverse_into(value, &mut cost, &mut visits);
+    // Empty lists cost nothing, but visiting them takes time.
+    if visits > UNAFFORDABLE { UNAFFORDABLE } else { cost }
+}
+
+/// More than any evaluation may spend.
+const UNAFFORDABLE: u64 = 2_000_000;
+
+fn traverse_into(value: &Value<'_>, cost: &mut u64, visits: &mut u64) {
+    *visits += 1;
+    if *cost > UNAFFORDABLE || *visits > UNAFFORDABLE {
+        return;
+    }
     match value {
-        Value::String(text) => (text.as_str().len() as f64 * TRAVERSAL) as u64,
-        Value::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
-        Value::List(list) => list.iter().map(|element| traverse(&element)).sum(),
+        Value::String(text) => *cost += (text.as_str().len() as f64 * TRAVERSAL) as u64,
+        Value::Bytes(bytes) => *cost += (bytes.len() as f64 * TRAVERSAL) as u64,
+        Value::List(list) => list.iter().for_each(|element| traverse_into(&element, cost, visits)),
         Value::Map(map) => {
-            map.keys().map(|key| traverse(&key) + map.find(&key).map_or(0, |value| traverse(&value))).sum()
+            for key in map.keys() {
+                traverse_into(&key, cost, visits);
+                if let Some(value) = map.find(&key) {
+                    traverse_into(&value, cost, visits);
+                }
+            }
         }
-        _ => 1,
+        _ => *cost += 1,
     }
 }
 

@@ -101,18 +101,40 @@ pub(super) fn format<'a>(
         };
         next += 1;
         let before = output.len();
-        if let Err(error) = render(&mut output, clause, &argument) {
-            return Ok(Value::message(error));
+        if let Err(failure) = render(&mut output, clause, &argument, budget) {
+            return match failure {
+                Failure::Refused(error) => Ok(Value::message(error)),
+                Failure::Exhausted(exhausted) => Err(exhausted),
+            };
         }
         budget.work((output.len() - before) / 4 + 1)?;
     }
     Ok(Value::text(output))
 }
 
-fn render(output: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), String> {
-    let refused = || Err(format!("this format clause cannot render a value of type {}", value.type_name()));
+/// Why a value cannot be rendered.
+enum Failure {
+    Refused(String),
+    Exhausted(Exhausted),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Failure::Refused(message)
+    }
+}
+
+fn render(
+    output: &mut String,
+    clause: Clause,
+    value: &Value<'_>,
+    budget: &mut Budget,
+) -> Result<(), Failure> {
+    let refused = || {
+        Err(Failure::from(format!("this format clause cannot render a value of type {}", value.type_name())))
+    };
     match (clause, value) {
-        (Clause::Text, value) => return plain(output, value),
+        (Clause::Text, value) => return plain(output, value, budget),
         (Clause::Decimal, Value::Int(value)) => output.push_str(&value.to_string()),
         (Clause::Decimal, Value::Uint(value)) => output.push_str(&value.to_string()),
         (Clause::Fixed(precision), value) => match double(value) {
@@ -216,7 +238,7 @@ fn scientific(number: f64, precision: Option<u32>) -> String {
 }
 
 /// `%s`.
-fn plain(output: &mut String, value: &Value<'_>) -> Result<(), String> {
+fn plain(output: &mut String, value: &Value<'_>, budget: &mut Budget) -> Result<(), Failure> {
     match value {
         Value::Null => output.push_str("null"),
         Value::Bool(value) => output.push_str(if *value { "true" } else { "false" }),
@@ -226,24 +248,25 @@ fn plain(output: &mut String, value: &Value<'_>) -> Result<(), String> {
         Value::String(text) => output.push_str(text.as_str()),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => output.push_str(text),
-            Err(_) => return Err("the bytes are not a text".to_owned()),
+            Err(_) => return Err("the bytes are not a text".to_owned().into()),
         },
         Value::Timestamp(value) => output.push_str(&value.to_string()),
         Value::Duration(value) => output.push_str(&value.to_string()),
         Value::Type(name) => output.push_str(name),
-        Value::List(_) | Value::Map(_) => return nested(output, value),
-        other => return Err(format!("%s cannot render a value of type {}", other.type_name())),
+        Value::List(_) | Value::Map(_) => return nested(output, value, budget),
+        other => return Err(format!("%s cannot render a value of type {}", other.type_name()).into()),
     }
     Ok(())
 }
 
 /// A value inside a list or map: texts are quoted, times are written as calls.
-fn nested(output: &mut String, value: &Value<'_>) -> Result<(), String> {
+fn nested(output: &mut String, value: &Value<'_>, budget: &mut Budget) -> Result<(), Failure> {
+    budget.work(4).map_err(Failure::Exhausted)?;
     match value {
         Value::String(text) => output.push_str(&go_quoted(text.as_str())),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => output.push_str(&format!("b{}", go_quoted(text))),
-            Err(_) => return Err("the bytes are not a text".to_owned()),
+            Err(_) => return Err("the bytes are not a text".to_owned().into()),
         },
         Value::Double(value) if value.is_finite() => output.push_str(&format!("{value:.6}")),
         Value::Double(value) if value.is_nan() => output.push_str("\"NaN\""),
@@ -256,7 +279,7 @@ fn nested(output: &mut String, value: &Value<'_>) -> Result<(), String> {
                 if index > 0 {
                     output.push_str(", ");
                 }
-                nested(output, &element)?;
+                nested(output, &element, budget)?;
             }
             output.push(']');
         }
@@ -266,9 +289,13 @@ fn nested(output: &mut String, value: &Value<'_>) -> Result<(), String> {
                 let mut shown = String::new();
                 match &key {
                     Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) => {
-                        nested(&mut shown, &key)?
+                        nested(&mut shown, &key, budget)?
                     }
-                    other => return Err(format!("%s cannot render a map key of type {}", other.type_name())),
+                    other => {
+                        return Err(
+                            format!("%s cannot render a map key of type {}", other.type_name()).into()
+                        );
+                    }
                 }
                 entries.push((shown, key));
             }
@@ -281,12 +308,12 @@ fn nested(output: &mut String, value: &Value<'_>) -> Result<(), String> {
                 output.push_str(shown);
                 output.push(':');
                 if let Some(value) = map.find(key) {
-                    nested(output, &value)?;
+                    nested(output, &value, budget)?;
                 }
             }
             output.push('}');
         }
-        other => return plain(output, other),
+        other => return plain(output, other, budget),
     }
     Ok(())
 }

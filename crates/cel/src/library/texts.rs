@@ -85,7 +85,10 @@ pub(super) fn call<'a>(
             budget.work(whole.len())?;
             texts(source, |text| text::split(text, separator.as_str(), *limit))
         }
-        (Op::Quote, []) => Value::text(text::quote(whole)),
+        (Op::Quote, []) => {
+            budget.work(whole.len() / 4)?;
+            Value::text(text::quote(whole))
+        }
         (Op::Matches | Op::Find | Op::FindAll, [Value::String(pattern), ..]) => {
             let regex = match budget.regex(pattern.as_str())? {
                 Ok(regex) => regex,
