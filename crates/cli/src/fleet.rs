@@ -7,7 +7,7 @@ use clap::Args;
 use modelplane_api::normalize::normalize;
 use modelplane_core::simulate::{ObjectKey, Options, Simulation, Unready};
 
-use crate::manifests::{Manifest, Sources};
+use crate::manifests::{Manifest, Place, Sources};
 use crate::outcome::CommandError;
 
 /// Which manifests, and how the simulation treats them.
@@ -30,6 +30,8 @@ pub(crate) struct FleetArguments {
 pub(crate) struct Fleet {
     /// Objects by identity; of several with the same one the last counts, as with `kubectl apply`.
     pub(crate) manifests: BTreeMap<ObjectKey, Manifest>,
+    /// Manifests that another one with the same identity took the place of.
+    pub(crate) replaced: Vec<(ObjectKey, Place)>,
     options: Options,
 }
 
@@ -41,12 +43,13 @@ impl FleetArguments {
 
     /// A fleet without anything, treated the same.
     pub(crate) fn nothing(&self) -> Fleet {
-        Fleet { manifests: BTreeMap::new(), options: self.options() }
+        Fleet { manifests: BTreeMap::new(), replaced: Vec::new(), options: self.options() }
     }
 
     /// Reads the manifests; either published shape is accepted.
     pub(crate) fn load(&self) -> Result<Fleet, CommandError> {
-        let mut manifests = BTreeMap::new();
+        let mut manifests: BTreeMap<ObjectKey, Manifest> = BTreeMap::new();
+        let mut replaced = Vec::new();
         for mut manifest in self.sources.load_all()? {
             if let Err(error) = normalize(&mut manifest.body) {
                 let place = manifest.start();
@@ -54,9 +57,12 @@ impl FleetArguments {
             }
             modelplane_api::apply_defaults(&mut manifest.body);
             place_in_namespace(&mut manifest.body);
-            manifests.insert(ObjectKey::of(&manifest.body), manifest);
+            let key = ObjectKey::of(&manifest.body);
+            if let Some(earlier) = manifests.insert(key.clone(), manifest) {
+                replaced.push((key, earlier.start()));
+            }
         }
-        Ok(Fleet { manifests, options: self.options() })
+        Ok(Fleet { manifests, replaced, options: self.options() })
     }
 
     fn options(&self) -> Options {

@@ -3,6 +3,7 @@
 mod commands;
 mod fleet;
 mod manifests;
+mod nearest;
 mod outcome;
 mod output;
 mod resolve;

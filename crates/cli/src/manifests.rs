@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::outcome::CommandError;
+use crate::resolve::closest;
 use tree::Tree;
 
 /// Which manifests to read.
@@ -120,7 +121,23 @@ impl Sources {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(format!("cannot read {}: {error}", path.display()))
+    if error.kind() != io::ErrorKind::NotFound {
+        return CommandError::new(format!("cannot read {}: {error}", path.display()));
+    }
+    let error = CommandError::new(format!("there is no file or folder {}", path.display()));
+    match similar(path) {
+        Some(close) => error.with_hint(format!("did you mean {}?", close.display())),
+        None => error,
+    }
+}
+
+/// What stands beside the missing path and has nearly its name.
+fn similar(path: &Path) -> Option<PathBuf> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
+    let names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let close = closest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(path.with_file_name(close))
 }
 
 impl Manifests {

@@ -70,6 +70,11 @@ pub(crate) fn count(number: usize, what: &str) -> String {
     }
 }
 
+/// The text on one line: selectors in YAML often end in line breaks.
+pub(crate) fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// The first few of many names.
 pub(crate) fn some_of<S: AsRef<str>>(names: &[S], limit: usize) -> String {
     let shown: Vec<&str> = names.iter().take(limit).map(AsRef::as_ref).collect();

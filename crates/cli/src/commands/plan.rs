@@ -18,7 +18,6 @@ use serde::Serialize;
 use crate::fleet::{Fleet, FleetArguments};
 use crate::outcome::{CommandError, CommandResult, Verdict};
 use crate::output::{self, Format};
-use crate::view::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -120,15 +119,17 @@ impl Plan {
             1 => parts.push("1 replica finds no place".to_owned()),
             missing => parts.push(format!("{missing} replicas find no place")),
         }
-        if !self.routes.is_empty() {
-            parts.push(format!("{} changed", count(self.routes.len(), "route")));
+        match routes::services(&self.routes) {
+            0 => {}
+            1 => parts.push("1 service is rerouted".to_owned()),
+            services => parts.push(format!("{services} services are rerouted")),
         }
-        let objects = self.composed.describe();
-        match parts.is_empty() {
-            true if self.objects.is_empty() && self.composed.is_nothing() => "nothing changes".to_owned(),
-            true => format!("no replica is affected; {objects}"),
-            false => format!("{}; {objects}", parts.join(", ")),
+        if parts.is_empty() {
+            let nothing = self.objects.is_empty() && self.composed.is_nothing();
+            parts.push(if nothing { "nothing changes" } else { "no replica is affected" }.to_owned());
         }
+        let composed = self.composed.describe().map(|composed| format!("; {composed}"));
+        parts.join(", ") + &composed.unwrap_or_default()
     }
 
     fn describe(&self) -> String {

@@ -5,14 +5,25 @@ mod tree;
 use std::collections::BTreeMap;
 
 use clap::Args;
-use modelplane_core::simulate::{ObjectKey, Outcome, Pass, Simulation, StoredObject};
+use modelplane_core::contract::Severity;
+use modelplane_core::simulate::{ObjectKey, Outcome, Pass, Simulation, World};
 use serde_json::{Value, json};
 
-use crate::fleet::FleetArguments;
+use super::explain::Answer;
+use crate::fleet::{Fleet, FleetArguments};
 use crate::outcome::{CommandResult, Verdict};
 use crate::output::{self, Format};
+use crate::scheduling;
+use crate::view::{self, Replica, count, yes_or_no};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  modelplane render -f examples/two-clouds
+  modelplane render -f fleet/ -R --no-tree
+  modelplane render -f fleet/ --unready Gateway --step
+  modelplane render -f fleet/ -o yaml > composed.yaml
+
+The exit code is 1 if no fixed point is reached.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     fleet: FleetArguments,
@@ -24,6 +35,10 @@ pub(crate) struct Arguments {
     /// Print what each pass creates, changes and makes ready
     #[arg(long)]
     step: bool,
+
+    /// Leave out the tree of composed objects
+    #[arg(long)]
+    no_tree: bool,
 }
 
 impl Arguments {
@@ -32,7 +47,7 @@ impl Arguments {
         let mut simulation = fleet.simulation();
         let outcome = simulation.run();
         match self.output {
-            Format::Table => output::print(&self.report(&simulation, &outcome))?,
+            Format::Table => output::print(&self.report(&fleet, &simulation, &outcome))?,
             Format::Yaml => output::print_yaml(simulation.world().iter().map(|object| &object.body))?,
             Format::Json => {
                 let items: Vec<&Value> = simulation.world().iter().map(|object| &object.body).collect();
@@ -42,19 +57,31 @@ impl Arguments {
         Ok(if outcome.converged { Verdict::Good } else { Verdict::Bad })
     }
 
-    fn report(&self, simulation: &Simulation, outcome: &Outcome) -> String {
+    fn report(&self, fleet: &Fleet, simulation: &Simulation, outcome: &Outcome) -> String {
         let mut sections = Vec::new();
         if self.step {
             sections.extend(outcome.passes.iter().zip(1..).map(|(pass, number)| describe_pass(number, pass)));
         }
-        sections.push(tree::composites(simulation));
+        if !self.no_tree {
+            sections.push(tree::composites(simulation));
+        }
+        let unplaced = unplaced(simulation.world());
         sections.extend(placements(simulation));
         sections.extend(services(simulation));
+        sections.extend(section("NOT PLACED", unplaced.values().cloned()));
         sections.extend(tree::not_composed(simulation));
-        sections.extend(notices(outcome));
-        sections.push(summary(simulation, outcome));
+        let replaced = fleet.replaced.iter().map(|(key, place)| format!("{key} at {place}"));
+        sections.extend(section("NOT USED (given again later, and the last one counts)", replaced));
+        sections.extend(section("WARNINGS", warnings(simulation, &unplaced)));
+        sections.push(summary(simulation, outcome, unplaced.len()));
         sections.join("\n\n") + "\n"
     }
+}
+
+/// A heading and lines below it, unless there are none.
+fn section(title: &str, lines: impl IntoIterator<Item = String>) -> Option<String> {
+    let lines: Vec<String> = lines.into_iter().map(|line| format!("  {line}")).collect();
+    (!lines.is_empty()).then(|| format!("{title}\n{}", lines.join("\n")))
 }
 
 fn describe_pass(number: usize, pass: &Pass) -> String {
@@ -72,16 +99,12 @@ fn describe_pass(number: usize, pass: &Pass) -> String {
     lines.join("\n")
 }
 
-fn of_kind<'s>(simulation: &'s Simulation, kind: &'s str) -> impl Iterator<Item = &'s StoredObject> {
-    simulation.world().iter().filter(move |object| object.is_composite() && object.key.kind == kind)
-}
-
 /// Where each replica of each deployment lands.
 fn placements(simulation: &Simulation) -> Option<String> {
-    let urls: BTreeMap<&ObjectKey, &str> = of_kind(simulation, "ModelEndpoint")
+    let urls: BTreeMap<&ObjectKey, &str> = view::of_kind(simulation.world(), "ModelEndpoint")
         .filter_map(|endpoint| Some((&endpoint.key, endpoint.body["spec"]["url"].as_str()?)))
         .collect();
-    let rows: Vec<Vec<String>> = of_kind(simulation, "ModelReplica")
+    let rows: Vec<Vec<String>> = view::of_kind(simulation.world(), "ModelReplica")
         .map(|replica| {
             let spec = &replica.body["spec"];
             let endpoint = ObjectKey { kind: "ModelEndpoint".to_owned(), ..replica.key.clone() };
@@ -90,7 +113,7 @@ fn placements(simulation: &Simulation) -> Option<String> {
                 text(&replica.body["metadata"]["labels"]["modelplane.ai/deployment"]),
                 replica.key.name.clone(),
                 text(&spec["clusterName"]),
-                pools(spec),
+                Replica { object: replica }.pools().join(", "),
                 yes_or_no(replica.is_ready()),
                 urls.get(&endpoint).map_or_else(|| "-".to_owned(), |url| (*url).to_owned()),
             ]
@@ -100,17 +123,8 @@ fn placements(simulation: &Simulation) -> Option<String> {
     (!rows.is_empty()).then(|| format!("PLACEMENTS\n{}", output::table(&headings, rows)))
 }
 
-/// The distinct pools of a replica's members, in order.
-fn pools(spec: &Value) -> String {
-    let engines = spec["engines"].as_array().into_iter().flatten();
-    let members = engines.flat_map(|engine| engine["members"].as_array().into_iter().flatten());
-    let mut names: Vec<&str> = members.filter_map(|member| member["nodePoolName"].as_str()).collect();
-    names.dedup();
-    names.join(", ")
-}
-
 fn services(simulation: &Simulation) -> Option<String> {
-    let rows: Vec<Vec<String>> = of_kind(simulation, "ModelService")
+    let rows: Vec<Vec<String>> = view::of_kind(simulation.world(), "ModelService")
         .map(|service| {
             let address = service.body["status"]["address"].as_str().unwrap_or("-");
             let name = format!("{}/{}", service.key.namespace, service.key.name);
@@ -120,20 +134,40 @@ fn services(simulation: &Simulation) -> Option<String> {
     (!rows.is_empty()).then(|| format!("SERVICES\n{}", output::table(&["SERVICE", "READY", "ADDRESS"], rows)))
 }
 
-/// What the last pass complained about.
-fn notices(outcome: &Outcome) -> Option<String> {
-    let last = outcome.passes.last()?;
-    let errors = last.errors.iter().map(|(_, text)| format!("  error: {text}"));
-    let warnings = last
-        .events
-        .iter()
-        .filter(|(_, severity, _)| *severity == modelplane_core::contract::Severity::Warning)
-        .map(|(key, _, text)| format!("  {key}: {text}"));
-    let lines: Vec<String> = errors.chain(warnings).collect();
-    (!lines.is_empty()).then(|| format!("WARNINGS\n{}", lines.join("\n")))
+/// Deployments with fewer replicas than they want, and why.
+fn unplaced(world: &World) -> BTreeMap<&ObjectKey, String> {
+    let mut placed: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+    for deployment in Replica::all(world).filter_map(Replica::deployment) {
+        *placed.entry(deployment).or_default() += 1;
+    }
+    let deployments = view::of_kind(world, "ModelDeployment");
+    let short = deployments.filter(|deployment| {
+        let wanted = deployment.body["spec"]["replicas"].as_u64().unwrap_or(1);
+        placed.get(&deployment.key).copied().unwrap_or_default() < usize::try_from(wanted).unwrap_or(0)
+    });
+    let explained = short.map(|deployment| {
+        let why = match scheduling::report(world, world, deployment) {
+            Ok(report) => Answer::new(world, deployment, &report).sentence,
+            Err(error) => error.to_string(),
+        };
+        let name = view::full_name(&deployment.key);
+        (&deployment.key, format!("{name}: {why}"))
+    });
+    explained.collect()
 }
 
-fn summary(simulation: &Simulation, outcome: &Outcome) -> String {
+/// What compositions complained about last, of what is not said already.
+fn warnings(simulation: &Simulation, unplaced: &BTreeMap<&ObjectKey, String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (key, latest) in simulation.latest().iter().filter(|(key, _)| !unplaced.contains_key(key)) {
+        lines.extend(latest.error.iter().map(|error| format!("error: {error}")));
+        let warnings = latest.events.iter().filter(|event| event.severity == Severity::Warning);
+        lines.extend(warnings.map(|event| format!("{key}: {}", event.message)));
+    }
+    lines
+}
+
+fn summary(simulation: &Simulation, outcome: &Outcome, unplaced: usize) -> String {
     let world = simulation.world();
     let composites = world.iter().filter(|object| object.is_composite()).count();
     let composed = world.iter().filter(|object| object.owner.is_some()).count();
@@ -142,19 +176,21 @@ fn summary(simulation: &Simulation, outcome: &Outcome) -> String {
         .filter(|object| object.is_composite() && !object.is_ready())
         .map(|object| object.key.to_string())
         .collect();
+    let passes = count(outcome.passes.len(), "pass");
     let end = match outcome.converged {
-        true => format!("fixed point after {} passes", outcome.passes.len()),
-        false => format!("no fixed point after {} passes", outcome.passes.len()),
+        true => format!("fixed point after {passes}"),
+        false => format!("no fixed point after {passes}"),
     };
     let ready = match waiting.as_slice() {
         [] => "all composites ready".to_owned(),
         names => format!("{} not ready: {}", names.len(), names.join(", ")),
     };
-    format!("{composites} composites, {composed} composed objects; {end}; {ready}")
-}
-
-fn yes_or_no(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.to_owned()
+    let short = match unplaced {
+        0 => String::new(),
+        number => format!("; {} short of replicas", count(number, "deployment")),
+    };
+    let composed = count(composed, "composed object");
+    format!("{}, {composed}; {end}; {ready}{short}", count(composites, "composite"))
 }
 
 fn text(value: &Value) -> String {

@@ -2,8 +2,10 @@
 //!
 //! Per object: schema, CEL rules of the schema, selectors. Over all of them: references and lints.
 
+mod hardware;
 mod lints;
 mod references;
+mod rules;
 mod selectors;
 
 use clap::Args;
@@ -14,8 +16,15 @@ use serde_json::Value;
 use crate::manifests::{Manifest, Place, Sources};
 use crate::outcome::{CommandResult, Verdict};
 use crate::output::{self, Format};
+use crate::view::count;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  modelplane validate -f fleet/ -R
+  modelplane validate -f model.yaml --partial --strict
+
+Each finding is file:line: severity: field: problem. The exit code is 1 if there is an error, and with
+--strict if there is a warning.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     sources: Sources,
@@ -48,6 +57,8 @@ struct Finding {
     severity: Severity,
     path: String,
     message: String,
+    /// The text in question, with a caret below it.
+    snippet: Option<String>,
     hint: Option<String>,
 }
 
@@ -60,7 +71,7 @@ impl Finding {
     ) -> Self {
         let path = path.into();
         let place = manifest.place(&path);
-        Self { place, severity, path, message: message.into(), hint: None }
+        Self { place, severity, path, message: message.into(), snippet: None, hint: None }
     }
 
     fn error(manifest: &Manifest, path: impl Into<String>, message: impl Into<String>) -> Self {
@@ -88,6 +99,7 @@ impl Arguments {
                 severity: Severity::Error,
                 path: String::new(),
                 message: message.clone(),
+                snippet: None,
                 hint: None,
             })
             .collect();
@@ -97,6 +109,7 @@ impl Arguments {
         let reference_severity = if self.partial { Severity::Warning } else { Severity::Error };
         findings.extend(references::check(&manifests.items, reference_severity));
         findings.extend(lints::check(&manifests.items));
+        findings.extend(hardware::check(&manifests.items));
         findings.sort_by(|one, other| (&one.place, one.severity).cmp(&(&other.place, other.severity)));
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
         self.print(manifests.items.len(), &findings, errors)?;
@@ -120,8 +133,13 @@ impl Arguments {
         let mut text: String = findings.iter().map(Finding::describe).collect();
         let warnings = findings.len() - errors;
         text.push_str(&match findings.len() {
-            0 => format!("{objects} objects, no problems\n"),
-            _ => format!("{objects} objects, {errors} errors, {warnings} warnings\n"),
+            0 => format!("{}, no problems\n", count(objects, "object")),
+            _ => format!(
+                "{}, {}, {}\n",
+                count(objects, "object"),
+                count(errors, "error"),
+                count(warnings, "warning")
+            ),
         });
         output::print(&text)
     }
@@ -136,8 +154,11 @@ impl Finding {
         };
         let path = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
         let mut text = format!("{}: {severity}: {path}{}\n", self.place, self.message);
-        for line in self.hint.iter().flat_map(|hint| hint.lines()) {
-            text.push_str(&format!("  hint: {line}\n"));
+        for line in self.snippet.iter().flat_map(|snippet| snippet.lines()) {
+            text.push_str(&format!("    {line}\n"));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("  hint: {hint}\n"));
         }
         text
     }
@@ -155,8 +176,16 @@ fn check(manifest: &Manifest) -> Vec<Finding> {
     let problems = match modelplane_api::validate(&manifest.body) {
         Ok(problems) => problems,
         Err(UnknownKind::Foreign { .. }) => return Vec::new(),
-        Err(error) => return vec![Finding::error(manifest, "apiVersion", error.to_string())],
+        Err(error) => {
+            // The message names the field.
+            let finding = Finding::error(manifest, "apiVersion", error.to_string());
+            return vec![Finding { path: String::new(), ..finding }];
+        }
     };
+    // Rules assume the right types; on a broken object they would say the same again, less well.
+    if problems.is_empty() {
+        return [rules::check(manifest), selectors::check(manifest)].concat();
+    }
     let mut findings: Vec<Finding> = problems
         .into_iter()
         .map(|problem| {

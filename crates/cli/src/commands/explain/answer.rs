@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use modelplane_core::catalog;
 use modelplane_core::schedule::{
-    ClusterRejection, ClusterReport, DeviceRejection, DeviceReport, NewReplicas, PoolRejection, PoolReport,
-    Report,
+    ClusterRejection, ClusterReport, DeviceRejection, NewReplicas, PoolRejection, Report,
 };
 use modelplane_core::simulate::{StoredObject, World};
 
+use crate::nearest::{Pool, brief, nearest, nearest_device, pools};
 use crate::resolve::closest;
 use crate::scheduling;
 use crate::view::{Replica, count, failing_condition, full_name, key, of_kind, some_of, text};
@@ -42,15 +42,6 @@ enum Lack<'r> {
     Full(Vec<Pool<'r>>),
     /// No pool has the devices.
     NoHardware(Vec<Pool<'r>>),
-}
-
-/// A pool and why it does not take an engine.
-#[derive(Debug, Clone, Copy)]
-struct Pool<'r> {
-    cluster: &'r str,
-    pool: &'r PoolReport,
-    engine: &'r str,
-    rejection: &'r PoolRejection,
 }
 
 impl Answer {
@@ -196,26 +187,6 @@ fn is_pool(rejection: &ClusterRejection) -> bool {
     matches!(rejection, ClusterRejection::NoPool { .. })
 }
 
-/// Every pool's first reason against the engine that finds no pool.
-fn pools<'r>(clusters: &[&'r ClusterReport]) -> Vec<Pool<'r>> {
-    let mut found = Vec::new();
-    for cluster in clusters {
-        let unplaced = cluster.rejections.iter().find_map(|rejection| match rejection {
-            ClusterRejection::NoPool { engine } => Some(engine.as_str()),
-            _ => None,
-        });
-        for pool in &cluster.pools {
-            let engine = pool.engines.iter().find(|report| Some(report.engine.as_str()) == unplaced);
-            if let Some((engine, rejection)) =
-                engine.and_then(|engine| Some((engine, engine.rejections.first()?)))
-            {
-                found.push(Pool { cluster: &cluster.name, pool, engine: &engine.engine, rejection });
-            }
-        }
-    }
-    found
-}
-
 fn labels(report: &Report) -> impl Iterator<Item = (&str, &str, bool)> {
     report.clusters.iter().flat_map(|cluster| &cluster.rejections).filter_map(|rejection| match rejection {
         ClusterRejection::Label { key, wanted, .. } => Some((key.as_str(), wanted.as_str(), false)),
@@ -240,57 +211,17 @@ fn full_sentence(pools: &[Pool<'_>]) -> String {
 }
 
 fn no_hardware_sentence(pools: &[Pool<'_>]) -> String {
-    let Some(nearest) = pools.iter().min_by_key(|pool| distance(pool.rejection)) else {
+    let Some(pool) = nearest(pools) else {
         return "the clusters publish no pool".to_owned();
     };
-    let place = format!("pool {} on {}", nearest.pool.name, nearest.cluster);
-    let PoolRejection::NoMatch { request, devices, .. } = nearest.rejection else {
-        return format!("no pool suits engine {}; nearest is {place}: {}", nearest.engine, nearest.rejection);
+    let place = format!("pool {} on {}", pool.pool.name, pool.cluster);
+    let PoolRejection::NoMatch { request, devices, .. } = pool.rejection else {
+        return format!("no pool suits engine {}; nearest is {place}: {}", pool.engine, pool.rejection);
     };
-    let lead = format!("no pool has a device for request {request} of engine {}", nearest.engine);
-    match devices.iter().min_by_key(|device| device_distance(&device.why)) {
+    let lead = format!("no pool has a device for request {request} of engine {}", pool.engine);
+    match nearest_device(devices) {
         None => lead,
         Some(device) => format!("{lead}; nearest is {place}, whose {}", brief(device)),
-    }
-}
-
-/// The device and what is wrong with it, with the values before the selector.
-fn brief(device: &DeviceReport) -> String {
-    match &device.why {
-        DeviceRejection::Selector { selector, inputs, error: None } if !inputs.is_empty() => {
-            let values: Vec<String> =
-                inputs.iter().map(|input| format!("{} {}", short(&input.path), input.value)).collect();
-            format!("{} has {}, which fails `{selector}`", device.device, values.join(" and "))
-        }
-        _ => device.to_string(),
-    }
-}
-
-/// The last part of a field's path, which is what people call it.
-fn short(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
-}
-
-/// The smaller, the nearer a pool is to taking an engine.
-fn distance(rejection: &PoolRejection) -> u8 {
-    match rejection {
-        PoolRejection::TooFewNodes { .. } => 0,
-        PoolRejection::NoMatch { devices, .. } => {
-            devices.iter().map(|device| device_distance(&device.why)).min().unwrap_or(7)
-        }
-        PoolRejection::Stranded { .. } => 7,
-        PoolRejection::NothingToClaim => 8,
-        PoolRejection::NoDevices { .. } => 9,
-    }
-}
-
-fn device_distance(why: &DeviceRejection) -> u8 {
-    match why {
-        DeviceRejection::TooFew { .. } => 1,
-        DeviceRejection::Selector { error: None, .. } => 2,
-        DeviceRejection::Selector { error: Some(_), .. } => 3,
-        DeviceRejection::NoDeviceClass => 4,
-        DeviceRejection::Unreadable { .. } => 5,
     }
 }
 

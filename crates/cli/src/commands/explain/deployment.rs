@@ -6,7 +6,7 @@ use modelplane_core::simulate::{StoredObject, World};
 use super::answer::Answer;
 use super::{Explanation, Section, general};
 use crate::scheduling::{self, Unschedulable};
-use crate::view::{Replica, backends, count, full_name, of_kind, or_dash, some_of, text};
+use crate::view::{Replica, backends, count, full_name, of_kind, one_line, or_dash, some_of, text};
 
 /// Most groups of clusters that are shown.
 const MAX_GROUPS: usize = 12;
@@ -77,7 +77,7 @@ fn clusters(report: &Report) -> Vec<String> {
         lines.extend(said.pools.iter().map(|line| format!("  {line}")));
     }
     if let Some(more) = groups.len().checked_sub(MAX_GROUPS).filter(|more| *more > 0) {
-        lines.push(format!("and {} like these; -o yaml shows all", count(more, "group of clusters")));
+        lines.push(format!("and {more} more such groups of clusters; -o yaml shows all"));
     }
     lines
 }
@@ -124,7 +124,8 @@ fn pool_lines(pool: &PoolReport) -> Vec<String> {
     // How many nodes are free does not matter on a pool that does not suit.
     let fits = format!("fits, {} of {} nodes free", pool.free, pool.nodes);
     let said = pool.engines.iter().map(|engine| {
-        let rejections: Vec<String> = engine.rejections.iter().map(ToString::to_string).collect();
+        let rejections: Vec<String> =
+            engine.rejections.iter().map(|rejection| one_line(&rejection.to_string())).collect();
         (engine.engine.as_str(), if rejections.is_empty() { vec![fits.clone()] } else { rejections })
     });
     let said: Vec<(&str, Vec<String>)> = said.collect();

@@ -163,8 +163,9 @@ pub(super) fn class(world: &World, object: &StoredObject) -> Explanation {
             if pool["className"] == object.key.name.as_str() {
                 let most = pool["maxNodeCount"].as_i64().or_else(|| pool["nodeCount"].as_i64()).unwrap_or(0);
                 nodes = nodes.saturating_add(most);
+                let number = count(usize::try_from(most).unwrap_or_default(), "node");
                 users.push(format!(
-                    "InferenceCluster/{} pool {}: {most} nodes",
+                    "InferenceCluster/{} pool {}: {number}",
                     cluster.key.name,
                     text(pool, &["name"])
                 ));

@@ -107,9 +107,15 @@ impl Totals {
         self.created + self.changed + self.deleted == 0
     }
 
-    pub(super) fn describe(&self) -> String {
-        let Self { created, changed, deleted } = self;
-        format!("composed objects: {created} created, {changed} changed, {deleted} deleted")
+    /// `composed objects: 2 created, 1 deleted`, unless nothing changes.
+    pub(super) fn describe(&self) -> Option<String> {
+        let numbers = [(self.created, "created"), (self.changed, "changed"), (self.deleted, "deleted")];
+        let parts: Vec<String> = numbers
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        (!parts.is_empty()).then(|| format!("composed objects: {}", parts.join(", ")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the requests of every ModelService go, before and after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use modelplane_core::simulate::{ObjectKey, World};
 use serde::Serialize;
@@ -60,6 +60,11 @@ fn of_service(worlds: Worlds<'_>, service: &ObjectKey) -> Vec<Change> {
 fn shares(world: &World, service: &ObjectKey) -> BTreeMap<String, (String, String)> {
     let backends = backends(world, service).into_iter();
     backends.map(|backend| (backend.endpoint, (backend.cluster, backend.share))).collect()
+}
+
+/// The number of services whose requests go elsewhere.
+pub(super) fn services(changes: &[Change]) -> usize {
+    changes.iter().map(|change| change.service.as_str()).collect::<BTreeSet<_>>().len()
 }
 
 pub(super) fn describe(changes: &[Change]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The tree from composites to what is composed for them.
 
-use modelplane_core::simulate::{Simulation, StoredObject};
+use modelplane_core::simulate::{ObjectKey, Simulation, StoredObject};
 use serde_json::Value;
 
 /// All composites nobody composed, each with everything below it.
@@ -22,7 +22,12 @@ fn children(simulation: &Simulation, parent: &StoredObject, indent: &str, lines:
     let last = composed.len().saturating_sub(1);
     for (index, (owner, object)) in composed.into_iter().enumerate() {
         let (branch, below) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        lines.push(format!("{indent}{branch}{}: {}  {}", owner.resource_key, what(object), state(object)));
+        // Of plain objects only those that are not ready say so: there are hundreds.
+        let state = match state(object) {
+            ready if ready == READY && !object.is_composite() => String::new(),
+            state => format!("  {state}"),
+        };
+        lines.push(format!("{indent}{branch}{}: {}{state}", owner.resource_key, what(object)));
         children(simulation, object, &format!("{indent}{below}"), lines);
     }
 }
@@ -39,16 +44,23 @@ fn what(object: &StoredObject) -> String {
     format!("{kind} {name} on {}", text(&object.body["spec"]["providerConfigRef"]["name"]))
 }
 
+/// What is said of an object that is ready and has nothing to add.
+const READY: &str = "ready";
+
+/// Whether the object is ready, and what it complains about.
 fn state(object: &StoredObject) -> String {
-    if object.is_ready() {
-        return "ready".to_owned();
-    }
     let conditions = object.body["status"]["conditions"].as_array();
     let failing = conditions.into_iter().flatten().filter(|condition| {
         condition["status"] == "False" && condition["type"] != "Ready" && condition["reason"] != "Simulated"
     });
-    let reasons: Vec<&str> = failing.filter_map(|condition| condition["reason"].as_str()).collect();
-    if reasons.is_empty() { "not ready".to_owned() } else { format!("not ready ({})", reasons.join(", ")) }
+    let mut reasons: Vec<&str> = failing.filter_map(|condition| condition["reason"].as_str()).collect();
+    reasons.dedup();
+    match (object.is_ready(), reasons.is_empty()) {
+        (true, true) => READY.to_owned(),
+        (true, false) => format!("ready, but {}", reasons.join(", ")),
+        (false, true) => "not ready".to_owned(),
+        (false, false) => format!("not ready ({})", reasons.join(", ")),
+    }
 }
 
 /// Objects no composition takes care of, and inputs assumed to exist.
@@ -58,15 +70,23 @@ pub(super) fn not_composed(simulation: &Simulation) -> Option<String> {
         .world()
         .iter()
         .filter(|object| object.owner.is_none() && !object.is_composite() && !assumed.contains(&object.key));
-    let mut lines: Vec<String> = others.map(|object| format!("  {}", object.key)).collect();
+    let mut lines: Vec<String> = others.map(|object| with_group(&object.key)).collect();
     if !lines.is_empty() {
         lines.insert(0, "NOT COMPOSED (kept as they are)".to_owned());
     }
     if !assumed.is_empty() {
         lines.push("ASSUMED TO EXIST (not among the manifests)".to_owned());
-        lines.extend(assumed.iter().map(|key| format!("  {key}")));
+        lines.extend(assumed.iter().map(with_group));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The object with its group: several groups have kinds of the same name.
+fn with_group(key: &ObjectKey) -> String {
+    match key.group.as_str() {
+        "" => format!("  {key}"),
+        group => format!("  {key} ({group})"),
+    }
 }
 
 fn text(value: &Value) -> &str {

@@ -17,7 +17,7 @@ pub(super) fn check(manifests: &[Manifest]) -> Vec<Finding> {
         .collect();
     findings.extend(
         of_kind(manifests, "InferenceCluster")
-            .flat_map(|cluster| [older_shape(cluster), zones(cluster)])
+            .flat_map(|cluster| [older_shape(cluster), zones(cluster), bounds(cluster)])
             .flatten(),
     );
     findings.extend(duplicates(manifests));
@@ -58,6 +58,19 @@ fn zones(cluster: &Manifest) -> Option<Finding> {
         Finding::warning(cluster, format!("spec.nodePools[{index}]"), message)
             .with_hint("name the zones to use in zones")
     })
+}
+
+/// A pool whose least number of nodes is more than its most cannot be provisioned.
+fn bounds(cluster: &Manifest) -> Option<Finding> {
+    let pools = cluster.body["spec"]["nodePools"].as_array()?.iter().enumerate();
+    let mut wrong = pools.filter_map(|(index, pool)| {
+        let (least, most) = (pool["minNodeCount"].as_i64()?, pool["maxNodeCount"].as_i64()?);
+        (least > most).then(|| {
+            let path = format!("spec.nodePools[{index}].minNodeCount");
+            Finding::warning(cluster, path, format!("{least} is more than maxNodeCount {most}"))
+        })
+    });
+    wrong.next()
 }
 
 /// Of several manifests for one object only the last counts.

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use modelplane_api::names::{CLUSTER_LABEL, DEPLOYMENT_LABEL, REPLICA_INDEX_LABEL};
 use serde_json::Value;
 
 use super::{Finding, Severity, name, namespace, of_kind, template_field};
 use crate::manifests::Manifest;
+use crate::resolve::closest;
+use crate::view::some_of;
 
 /// References that lead nowhere among the manifests.
 pub(super) fn check(manifests: &[Manifest], severity: Severity) -> Vec<Finding> {
@@ -18,7 +21,8 @@ pub(super) fn check(manifests: &[Manifest], severity: Severity) -> Vec<Finding> 
                 continue;
             };
             let path = format!("spec.nodePools[{index}].className");
-            findings.push(dangling(cluster, severity, path, "InferenceClass", class, &classes));
+            let reference = Reference { path, kind: "InferenceClass", target: class };
+            findings.push(dangling(cluster, severity, reference, &classes));
         }
     }
     let caches: BTreeSet<(&str, &str)> = of_kind(manifests, "ModelCache").map(identity).collect();
@@ -28,14 +32,8 @@ pub(super) fn check(manifests: &[Manifest], severity: Severity) -> Vec<Finding> 
         let namespace = namespace(deployment);
         if !caches.contains(&(namespace, cache)) {
             let known = caches.iter().filter(|(own, _)| *own == namespace).map(|(_, name)| *name).collect();
-            findings.push(dangling(
-                deployment,
-                severity,
-                format!("{path}.name"),
-                "ModelCache",
-                cache,
-                &known,
-            ));
+            let reference = Reference { path: format!("{path}.name"), kind: "ModelCache", target: cache };
+            findings.push(dangling(deployment, severity, reference, &known));
         }
     }
     findings.extend(
@@ -48,21 +46,31 @@ fn identity(manifest: &Manifest) -> (&str, &str) {
     (namespace(manifest), name(manifest))
 }
 
+/// A reference to an object by name.
+struct Reference<'r> {
+    path: String,
+    kind: &'static str,
+    target: &'r str,
+}
+
 fn dangling(
     manifest: &Manifest,
     severity: Severity,
-    path: String,
-    kind: &str,
-    target: &str,
+    reference: Reference<'_>,
     known: &BTreeSet<&str>,
 ) -> Finding {
-    let finding =
-        Finding::new(manifest, severity, path, format!("no {kind} named {target:?} among the manifests"));
+    let Reference { path, kind, target } = reference;
+    let message = format!("no {kind} named {target:?} among the manifests");
+    let finding = Finding::new(manifest, severity, path, message);
+    let elsewhere = "use --partial if it exists elsewhere";
+    if let Some(close) = closest(target, known.iter().copied()) {
+        return finding.with_hint(format!("did you mean {close}?"));
+    }
     if known.is_empty() {
-        return finding.with_hint("add it with another -f, or use --partial if it exists elsewhere");
+        return finding.with_hint(format!("add it with another -f, or {elsewhere}"));
     }
     let names: Vec<&str> = known.iter().copied().collect();
-    finding.with_hint(format!("known: {}; use --partial if it exists elsewhere", names.join(", ")))
+    finding.with_hint(format!("known: {}; {elsewhere}", some_of(&names, 8)))
 }
 
 /// Entries of a service that no deployment and no endpoint answers.
@@ -77,11 +85,22 @@ fn unmatched(manifests: &[Manifest], service: &Manifest, severity: Severity) -> 
             let shown = Value::Object(labels.clone());
             let message = format!("no ModelDeployment or ModelEndpoint among the manifests answers {shown}");
             Finding::new(service, severity, path, message).with_hint(
-                "endpoints of a deployment carry modelplane.ai/deployment and its template's labels",
+                match nearest_deployment(manifests, labels) {
+                    Some(close) => format!("did you mean {DEPLOYMENT_LABEL}={close}?"),
+                    None => format!(
+                        "endpoints of a deployment carry {DEPLOYMENT_LABEL} and its template's labels"
+                    ),
+                },
             )
         })
     });
     unmatched.collect()
+}
+
+/// The deployment whose name is nearest to the one asked for.
+fn nearest_deployment<'m>(manifests: &'m [Manifest], labels: &Labels) -> Option<&'m str> {
+    let asked = labels.get(DEPLOYMENT_LABEL)?.as_str()?;
+    closest(asked, of_kind(manifests, "ModelDeployment").map(name))
 }
 
 type Labels = serde_json::Map<String, Value>;
@@ -93,8 +112,8 @@ fn carries(endpoint: &Manifest, labels: &Labels) -> bool {
 /// Whether endpoints of the deployment can carry the labels; cluster and index are not known yet.
 fn may_carry(deployment: &Manifest, labels: &Labels) -> bool {
     labels.iter().all(|(key, value)| match key.as_str() {
-        "modelplane.ai/deployment" => *value == name(deployment),
-        "modelplane.ai/cluster" | "modelplane.ai/replica-index" => true,
+        DEPLOYMENT_LABEL => *value == name(deployment),
+        CLUSTER_LABEL | REPLICA_INDEX_LABEL => true,
         _ => deployment.body["spec"]["template"]["metadata"]["labels"][key] == *value,
     })
 }

@@ -42,11 +42,8 @@ fn check_text(manifest: &Manifest, path: String, text: &str) -> Option<Finding> 
     match Selector::compile(text) {
         Err(error) => {
             let finding = Finding::error(manifest, path, format!("invalid selector: {error}"));
-            let hint = match error.hint() {
-                Some(hint) => format!("{hint}\n{}", error.snippet()),
-                None => error.snippet(),
-            };
-            Some(finding.with_hint(hint))
+            let hint = error.hint().map(str::to_owned);
+            Some(Finding { snippet: Some(error.snippet()), hint, ..finding })
         }
         Ok(selector) if selector.estimated_cost() > COST_LIMIT => {
             let cost = selector.estimated_cost();
