@@ -18,7 +18,8 @@ pub(super) fn validate(checker: &Checker<'_, '_, '_>, node: NodeId) -> Result<()
             same_types(checker, children.iter().step_by(2).map(|child| (child.node, false)))?;
             same_types(checker, children.iter().skip(1).step_by(2).map(|child| (child.node, child.optional)))
         }
-        Kind::Call { function: "matches", arguments, .. } => literal_regex(checker, arguments),
+        // The pattern of the member form is checked while planning.
+        Kind::Call { function: "matches", target: None, arguments } => literal_regex(checker, arguments),
         Kind::Call { function: "format", target: Some(target), arguments } => {
             literal_format(checker, target, arguments)
         }
