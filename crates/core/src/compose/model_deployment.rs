@@ -76,7 +76,7 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     inputs::report_notes(&mut desired, &problem);
     let composer = Composer { name, namespace, deployment: &deployment, templates: Templates::of(observed) };
     let outcome = compose_plan(&mut desired, observed, &composer, &plan);
-    report(&mut desired, &deployment, &cache, &problem, &plan, outcome);
+    report(&mut desired, &cache, &problem, &plan, outcome);
     Ok(desired)
 }
 
@@ -175,7 +175,6 @@ fn report_invalid_selector(desired: &mut Desired<'_>, error: &schedule::InvalidS
 /// Status, conditions, readiness and the event of a first placement (spec scheduling §§8, 9).
 fn report(
     desired: &mut Desired<'_>,
-    deployment: &ModelDeployment,
     cache: &Cache<'_>,
     problem: &Problem<'_>,
     plan: &Plan<'_>,
@@ -188,12 +187,13 @@ fn report(
     if outcome.total > 0 && outcome.existing == 0 {
         desired.event(Severity::Normal, first_placement(plan));
     }
-    desired.condition(scheduled(deployment.spec.replicas, cache, problem, outcome));
+    desired.condition(scheduled(cache, problem, outcome));
     desired.condition(outcome.readiness());
 }
 
 /// The condition `ReplicasScheduled`.
-fn scheduled(wanted: i64, cache: &Cache<'_>, problem: &Problem<'_>, outcome: Outcome) -> Condition {
+fn scheduled(cache: &Cache<'_>, problem: &Problem<'_>, outcome: Outcome) -> Condition {
+    let wanted = problem.wanted();
     let condition_type = ConditionType::ReplicasScheduled.as_str();
     if outcome.existing > 0 {
         let message = format!("{} of {wanted} replicas placed", outcome.total);
@@ -217,7 +217,7 @@ fn scheduled(wanted: i64, cache: &Cache<'_>, problem: &Problem<'_>, outcome: Out
     Condition::is_false(condition_type, reason.as_str()).because(message)
 }
 
-fn held_by_cache(wanted: i64, cache: &Cache<'_>) -> String {
+fn held_by_cache(wanted: usize, cache: &Cache<'_>) -> String {
     format!("0 of {wanted} replicas placed: new replicas wait for ModelCache {}", cache.name)
 }
 

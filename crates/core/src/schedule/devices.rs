@@ -39,6 +39,8 @@ pub(crate) struct DeviceFacts<'a> {
     pub(crate) name: &'a str,
     /// How many of it one node has; never negative.
     pub(crate) count: i64,
+    /// Whether it lacks the driver that its names belong to.
+    driverless: bool,
     /// What becomes of it when a request takes it.
     pub(crate) claim: Claimable<'a>,
     /// What selectors look at, unless the device says something no selector can read.
@@ -157,6 +159,7 @@ impl<'a> DeviceFacts<'a> {
         Self {
             name: wire.name.unwrap_or("(unnamed)"),
             count: wire.count.unwrap_or(0).max(0),
+            driverless: wire.driver.unwrap_or_default().is_empty(),
             claim,
             prepared: selectable(wire)
                 .and_then(|device| PreparedDevice::new(device).map_err(|error| error.to_string())),
@@ -165,6 +168,9 @@ impl<'a> DeviceFacts<'a> {
 
     /// What keeps the device from being used by anybody.
     fn defect(&self) -> Option<String> {
+        if self.driverless {
+            return Some(format!("({}) has no driver", self.name));
+        }
         match (&self.prepared, self.claim) {
             (Err(error), _) => Some(format!("({}) cannot be read by selectors: {error}", self.name)),
             (Ok(_), Claimable::Nothing) => {

@@ -31,6 +31,8 @@ pub(crate) struct FleetFacts<'a> {
     pub(crate) pools: Vec<PoolFacts<'a>>,
     pub(crate) devices: Devices<'a>,
     pub(crate) notes: Vec<Note>,
+    /// Whether a cluster was left out because it has no readable name: any replica may be on it.
+    pub(crate) nameless: bool,
     by_name: FastMap<&'a str, ClusterIndex>,
 }
 
@@ -47,6 +49,8 @@ pub(crate) struct ClusterFacts<'a> {
     pub(crate) taints: Vec<Taint>,
     /// What of its own fields could not be read, pools aside.
     pub(crate) unread: Option<String>,
+    /// Whether it publishes a list of pools at all, be it empty; a new cluster does not yet.
+    pub(crate) publishes: bool,
 }
 
 /// A pool.
@@ -115,6 +119,7 @@ impl<'a> FleetFacts<'a> {
             Ok(wire) => {
                 let metadata = wire.metadata.unwrap_or_default();
                 let status = wire.status.unwrap_or_default();
+                let publishes = status.gpu_pools.is_some();
                 for pool in status.gpu_pools.unwrap_or_default() {
                     self.pools.push(PoolFacts::read(pool, interner));
                 }
@@ -127,6 +132,7 @@ impl<'a> FleetFacts<'a> {
                     gateway: status.gateway.and_then(|gateway| gateway.address).unwrap_or_default(),
                     taints,
                     unread,
+                    publishes,
                 }
             }
             Err(error) => {
@@ -135,6 +141,7 @@ impl<'a> FleetFacts<'a> {
             }
         };
         if facts.name.is_empty() {
+            self.nameless = true;
             self.notes
                 .push(Note { object: "InferenceCluster".into(), message: "metadata.name is missing".into() });
             return;
@@ -193,6 +200,7 @@ impl<'a> ClusterFacts<'a> {
             gateway: "",
             taints: Vec::new(),
             unread: Some(why),
+            publishes: false,
         }
     }
 }

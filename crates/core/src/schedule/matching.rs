@@ -43,7 +43,7 @@ pub struct InvalidSelector {
     /// The expression.
     pub selector: String,
     /// What is wrong with it.
-    pub source: CompileError,
+    pub source: Box<CompileError>,
 }
 
 /// A request and the device it takes.
@@ -94,7 +94,7 @@ impl<'d> Requests<'d> {
                             member,
                             request: request.name.clone(),
                             selector: (*text).to_owned(),
-                            source,
+                            source: Box::new(source),
                         })?;
                         self.selectors.push(compiled);
                         known.insert(text, self.selectors.len() - 1);

@@ -249,6 +249,9 @@ fn examine(problem: &Problem<'_>, mine: &Mine<'_>, seats: &[Seat]) -> Verdict {
     let Some(seat) = mine.seat() else {
         return match &mine.spec {
             Err(reason) if mine.cluster_name.is_empty() => Verdict::Kept(reason.clone()),
+            _ if problem.facts.nameless => Verdict::Kept(
+                "an InferenceCluster has no readable name; this replica may be on it".to_owned(),
+            ),
             _ => Verdict::Goes(RemovalReason::NotACandidate),
         };
     };
@@ -320,7 +323,7 @@ fn engine_pins(
             return goes(RemovalReason::NoPool { engine: name() });
         };
         let Some(pool) = problem.facts.pool_named(cluster, pool_name) else {
-            return match problem.unnamed_pool(cluster) {
+            return match problem.hidden_pool(cluster) {
                 Some(reason) => Err(Verdict::Kept(reason)),
                 None => goes(RemovalReason::PoolGone { pool: pool_name.to_owned() }),
             };
@@ -450,10 +453,16 @@ impl Problem<'_> {
         }
     }
 
-    /// What is wrong with a pool of the cluster whose name cannot be read, if there is one.
-    fn unnamed_pool(&self, cluster: ClusterIndex) -> Option<String> {
+    /// Why a pool that the cluster does not list may be there all the same, if there is a reason.
+    fn hidden_pool(&self, cluster: ClusterIndex) -> Option<String> {
+        let facts = self.facts.cluster(cluster);
+        if !facts.publishes {
+            return Some(format!("InferenceCluster {} publishes no pools at the moment", facts.name));
+        }
         let mut pools = self.facts.pools_of(cluster).map(|pool| self.facts.pool(pool));
-        pools.find(|pool| pool.name.is_empty()).and_then(|pool| pool.unread.clone())
+        let nameless = pools.find(|pool| pool.name.is_empty())?;
+        let why = nameless.unread.clone().unwrap_or_else(|| "name is missing".to_owned());
+        Some(format!("InferenceCluster {}: a pool of status.gpuPools cannot be told: {why}", facts.name))
     }
 }
 
