@@ -156,7 +156,7 @@ impl Simulation {
             if latest.is_some_and(|latest| !latest.is_outdated(&self.world, &key)) {
                 continue;
             }
-            let Some(reconciled) = reconcile::reconcile(&mut self.world, &key) else { continue };
+            let Some(reconciled) = reconcile::reconcile(&mut self.world, &key, latest) else { continue };
             let events = reconciled.events.iter();
             pass.events.extend(events.map(|event| (key.clone(), event.severity, event.message.clone())));
             pass.errors.extend(reconciled.error.iter().map(|error| (key.clone(), error.clone())));

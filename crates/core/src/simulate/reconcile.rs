@@ -1,6 +1,6 @@
 //! One reconcile of one composite, with the semantics of Crossplane's composite reconciler.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ use crate::compose;
 use crate::contract::{
     ComposeError, Condition, ConditionStatus, Desired, Event, Match, Observed, Ready, Requirement, Resource,
 };
-use crate::document::{Document, encode};
+use crate::document::Document;
 
 /// How often a composition may ask for more resources within one reconcile, as Crossplane allows.
 const MAX_REQUIREMENT_ROUNDS: usize = 5;
@@ -31,6 +31,8 @@ pub struct Reconciled {
     pub requirements: Vec<Requirement>,
     /// Why nothing was composed, if it failed.
     pub error: Option<String>,
+    /// The same by key: what the next reconcile starts with.
+    wanted: BTreeMap<String, Requirement>,
     /// Revision of the world that was looked at.
     revision: u64,
 }
@@ -61,18 +63,25 @@ pub fn composed_name(composite: &ObjectKey, resource_key: &str) -> String {
 /// An answer without the borrow on the world it was made from.
 #[derive(Default)]
 struct Answer {
-    resources: Vec<(String, Value, Ready)>,
+    /// Resources by key, as Struct wire bytes.
+    resources: Vec<(String, Vec<u8>, Ready)>,
     status: Option<Value>,
     ready: Ready,
     reconciled: Reconciled,
 }
 
-/// Reconciles the composite `key`; `None` if nothing composes it.
-pub(super) fn reconcile(world: &mut World, key: &ObjectKey) -> Option<Reconciled> {
+/// Reconciles the composite `key`, of which `latest` is known; `None` if nothing composes it.
+pub(super) fn reconcile(
+    world: &mut World,
+    key: &ObjectKey,
+    latest: Option<&Reconciled>,
+) -> Option<Reconciled> {
     let revision = world.revision();
     let composite = world.get(key)?;
-    let answer = match call(world, composite) {
-        Ok(answer) => answer,
+    // Asking at once for what was needed last time saves a round.
+    let requirements = latest.map(|latest| latest.wanted.clone()).unwrap_or_default();
+    let (answer, wanted) = match call(world, composite, requirements) {
+        Ok(answered) => answered,
         Err(error) => {
             let text = match &error.hint {
                 Some(hint) => format!("{error}; {hint}"),
@@ -83,19 +92,25 @@ pub(super) fn reconcile(world: &mut World, key: &ObjectKey) -> Option<Reconciled
             return Some(Reconciled { error: Some(text), revision, ..Reconciled::default() });
         }
     };
-    let ready = apply(world, key, &answer);
+    let ready = match apply(world, key, &answer) {
+        Ok(ready) => ready,
+        Err(error) => return Some(Reconciled { error: Some(error), revision, ..Reconciled::default() }),
+    };
     let status = status(world.get(key)?, &answer, ready);
     world.set_status(key, status);
-    Some(Reconciled { revision, ..answer.reconciled })
+    Some(Reconciled { wanted, revision, ..answer.reconciled })
 }
 
 /// Calls the composition, fetching what it requires until it asks for nothing new.
-fn call(world: &World, composite: &StoredObject) -> Result<Answer, ComposeError> {
-    let mut requirements: BTreeMap<String, Requirement> = BTreeMap::new();
+fn call(
+    world: &World,
+    composite: &StoredObject,
+    mut requirements: BTreeMap<String, Requirement>,
+) -> Result<(Answer, BTreeMap<String, Requirement>), ComposeError> {
     for _ in 0..MAX_REQUIREMENT_ROUNDS {
         let (answer, wanted) = run_pipeline(&observe(world, composite, &requirements))?;
         if wanted == requirements {
-            return Ok(answer);
+            return Ok((answer, wanted));
         }
         requirements = wanted;
     }
@@ -114,7 +129,7 @@ fn run_pipeline(observed: &Observed<'_>) -> Result<(Answer, BTreeMap<String, Req
     let mut answer = Answer::default();
     let mut wanted = BTreeMap::new();
     for step in compose::pipeline(identity.api_version, identity.kind) {
-        let earlier: Vec<(String, Vec<u8>, Ready)> = answer.encoded();
+        let earlier = std::mem::take(&mut answer.resources);
         let mut input = Observed {
             composite: observed.composite.clone(),
             resources: observed.resources.clone(),
@@ -165,20 +180,14 @@ fn satisfies(object: &StoredObject, requirement: &Requirement) -> bool {
 }
 
 impl Answer {
-    /// The desired resources as the next step of the pipeline reads them.
-    fn encoded(&self) -> Vec<(String, Vec<u8>, Ready)> {
-        let encoded = |body: &Value| encode(body).unwrap_or_default();
-        self.resources.iter().map(|(key, body, ready)| (key.clone(), encoded(body), *ready)).collect()
-    }
-
     /// Takes over what a step wants; conditions and events add up.
     fn take(&mut self, observed: &Observed<'_>, desired: Desired<'_>) -> Result<(), ComposeError> {
         let json =
             |document: Document<'_>| document.to_json().map_err(|error| observed.error(error.to_string()));
-        self.resources.clear();
-        for (key, resource) in &desired.resources {
-            self.resources.push((key.to_string(), json(resource.body.document())?, resource.ready));
-        }
+        let resources = desired.resources.iter();
+        self.resources = resources
+            .map(|(key, resource)| (key.to_string(), resource.body.bytes().to_vec(), resource.ready))
+            .collect();
         if let Some(status) = &desired.status {
             self.status = Some(json(status.document())?);
         }
@@ -193,34 +202,42 @@ impl Answer {
 }
 
 /// Applies the desired resources and collects what is no longer desired; says whether all are ready.
-fn apply(world: &mut World, composite: &ObjectKey, answer: &Answer) -> bool {
+fn apply(world: &mut World, composite: &ObjectKey, answer: &Answer) -> Result<bool, String> {
     let existing: BTreeMap<String, ObjectKey> = world
         .composed_by(composite)
         .map(|(owner, object)| (owner.resource_key.clone(), object.key.clone()))
         .collect();
     let mut all_ready = true;
-    let mut kept = Vec::with_capacity(answer.resources.len());
-    for (resource_key, body, ready) in &answer.resources {
+    let mut kept = BTreeSet::new();
+    for (resource_key, bytes, ready) in &answer.resources {
         all_ready &= *ready == Ready::True;
+        let known = existing.get(resource_key);
+        if let Some(key) = known.filter(|key| world.is_as_desired(key, bytes)) {
+            world.declare_ready(key, *ready == Ready::True);
+            kept.insert(key.clone());
+            continue;
+        }
+        let body = Document::from_struct(bytes).to_json();
+        let body = body.map_err(|error| format!("{composite}: resource {resource_key}: {error}"))?;
         // A body without a kind marks something an earlier pass composed and this one only reports on.
         if body.get("kind").is_none() {
-            kept.extend(existing.get(resource_key).cloned());
+            kept.extend(known.cloned());
             continue;
         }
         let owner = Owner { composite: composite.clone(), resource_key: resource_key.clone() };
-        let body = complete(world, body.clone(), &owner, existing.get(resource_key));
-        let key = world.apply(body, Some(owner));
+        let key = world.apply(complete(world, body, &owner, known), Some(owner));
+        world.remember_desired(&key, bytes);
         world.declare_ready(&key, *ready == Ready::True);
-        kept.push(key);
+        kept.insert(key);
     }
     for key in existing.values().filter(|key| !kept.contains(key)) {
         world.remove(key);
     }
-    match answer.ready {
+    Ok(match answer.ready {
         Ready::True => true,
         Ready::False => false,
         Ready::Unspecified => all_ready,
-    }
+    })
 }
 
 /// Adds the metadata Crossplane gives a composed resource, and what providers and users wrote there.

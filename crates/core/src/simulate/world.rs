@@ -40,6 +40,9 @@ pub struct StoredObject {
     pub declared_ready: bool,
     /// The object.
     pub body: Value,
+    /// The object as its composition last wanted it, as Struct wire bytes; empty if none did.
+    desired: Vec<u8>,
+    composite: bool,
     /// Revision of the world in which it last changed.
     pub(super) revision: u64,
     /// Revision for which its provider had nothing more to do.
@@ -103,7 +106,19 @@ impl StoredObject {
     fn new(body: Value, owner: Option<Owner>) -> Self {
         let wire = encode(&body).unwrap_or_default();
         let key = ObjectKey::of(&body);
-        Self { key, owner, declared_ready: false, body, revision: 0, settled_at: 0, wire }
+        let api_version = body["apiVersion"].as_str().unwrap_or_default();
+        let composite = compose::composition(api_version, &key.kind).is_some();
+        Self {
+            key,
+            owner,
+            declared_ready: false,
+            body,
+            desired: Vec::new(),
+            composite,
+            revision: 0,
+            settled_at: 0,
+            wire,
+        }
     }
 
     /// The object as compositions read it.
@@ -128,7 +143,7 @@ impl StoredObject {
 
     /// Whether some composition composes objects of this kind.
     pub fn is_composite(&self) -> bool {
-        compose::composition(self.body["apiVersion"].as_str().unwrap_or_default(), &self.key.kind).is_some()
+        self.composite
     }
 }
 
@@ -255,6 +270,18 @@ impl World {
     /// Revision in which anything of the group and kind last changed.
     pub(super) fn kind_revision(&self, group: &str, kind: &str) -> u64 {
         self.kinds.get(&(group.to_owned(), kind.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Whether the object is there and was last wanted exactly like that.
+    pub(super) fn is_as_desired(&self, key: &ObjectKey, bytes: &[u8]) -> bool {
+        self.objects.get(key).is_some_and(|object| object.desired == bytes)
+    }
+
+    /// Notes what the object's composition wants.
+    pub(super) fn remember_desired(&mut self, key: &ObjectKey, bytes: &[u8]) {
+        if let Some(object) = self.objects.get_mut(key) {
+            object.desired = bytes.to_vec();
+        }
     }
 
     /// Notes that a provider had nothing more to do for the object as it is.

@@ -97,7 +97,7 @@ impl Said {
         let text = match (cluster.verdict(), here) {
             (Verdict::Rejected, _) => format!("rejected, {why}"),
             (Verdict::Available, _) => {
-                "has room, but another cluster is preferred or no more are wanted".to_owned()
+                "has room, but no more replicas are wanted or another cluster comes first".to_owned()
             }
             (_, here) if why.is_empty() => {
                 format!("chosen for {}, has room for more", count(here, "replica"))
