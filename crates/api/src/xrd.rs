@@ -38,11 +38,20 @@ pub fn xrd(info: &KindInfo) -> Value {
 }
 
 /// The Composition of a kind: a pipeline of our functions.
+///
+/// One function answers every step. The first step follows from the composite's kind; a later one has to be
+/// named, because Crossplane does not tell a function which step it is called for.
 pub fn composition(info: &KindInfo) -> Value {
-    let pipeline: Vec<Value> = info
-        .steps
-        .iter()
-        .map(|step| json!({ "step": step.name, "functionRef": { "name": step.function } }))
+    let steps = info.steps.iter().enumerate();
+    let pipeline: Vec<Value> = steps
+        .map(|(position, step)| {
+            let mut entry = json!({ "step": step.name, "functionRef": { "name": step.function } });
+            if position > 0 {
+                entry["input"] =
+                    json!({ "apiVersion": info.api_version(), "kind": "StepInput", "step": step.name });
+            }
+            entry
+        })
         .collect();
     json!({
         "apiVersion": "apiextensions.crossplane.io/v1",

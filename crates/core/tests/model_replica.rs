@@ -341,7 +341,7 @@ fn a_replica_of_the_same_name_in_another_namespace_is_reported() {
         let warnings = desired.events.into_iter().filter(|event| event.severity == Severity::Warning);
         warnings.map(|event| event.message).collect()
     };
-    assert_eq!(warnings(&resources), [String::new(); 0]);
+    assert_eq!(warnings(&resources), Vec::<String>::new());
     let route = &mut resources["model-route"]["resource"]["status"]["atProvider"]["manifest"];
     route["spec"]["rules"][0]["matches"][0]["path"]["value"] = json!("/other-team/r1/");
     let warnings = warnings(&resources);
