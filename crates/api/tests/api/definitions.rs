@@ -219,7 +219,15 @@ fn compositions_call_the_functions_in_order() {
                     "step": "compose-serving-stack",
                     "functionRef": { "name": "modelplane-modelplanecompose-serving-stack" },
                 },
-                { "step": "compose-usages", "functionRef": { "name": "modelplane-modelplanecompose-usages" } },
+                {
+                    "step": "compose-usages",
+                    "functionRef": { "name": "modelplane-modelplanecompose-usages" },
+                    "input": {
+                        "apiVersion": "infrastructure.modelplane.ai/v1alpha1",
+                        "kind": "StepInput",
+                        "step": "compose-usages",
+                    },
+                },
             ],
         },
     });
