@@ -49,8 +49,8 @@ pub(crate) struct ClusterFacts<'a> {
     pub(crate) taints: Vec<Taint>,
     /// What of its own fields could not be read, pools aside.
     pub(crate) unread: Option<String>,
-    /// Whether it publishes a list of pools at all, be it empty; a new cluster does not yet.
-    pub(crate) publishes: bool,
+    /// Whether it reports anything of itself; without a status nobody can tell which pools it has.
+    pub(crate) reports: bool,
 }
 
 /// A pool.
@@ -119,7 +119,9 @@ impl<'a> FleetFacts<'a> {
             Ok(wire) => {
                 let metadata = wire.metadata.unwrap_or_default();
                 let status = wire.status.unwrap_or_default();
-                let publishes = status.gpu_pools.is_some();
+                // A cluster that reports other things but no pools has none, as recorded of upstream.
+                let reports =
+                    status.gpu_pools.is_some() || status.conditions.is_some() || status.gateway.is_some();
                 for pool in status.gpu_pools.unwrap_or_default() {
                     self.pools.push(PoolFacts::read(pool, interner));
                 }
@@ -132,7 +134,7 @@ impl<'a> FleetFacts<'a> {
                     gateway: status.gateway.and_then(|gateway| gateway.address).unwrap_or_default(),
                     taints,
                     unread,
-                    publishes,
+                    reports,
                 }
             }
             Err(error) => {
@@ -200,7 +202,7 @@ impl<'a> ClusterFacts<'a> {
             gateway: "",
             taints: Vec::new(),
             unread: Some(why),
-            publishes: false,
+            reports: false,
         }
     }
 }

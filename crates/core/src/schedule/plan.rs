@@ -456,8 +456,8 @@ impl Problem<'_> {
     /// Why a pool that the cluster does not list may be there all the same, if there is a reason.
     fn hidden_pool(&self, cluster: ClusterIndex) -> Option<String> {
         let facts = self.facts.cluster(cluster);
-        if !facts.publishes {
-            return Some(format!("InferenceCluster {} publishes no pools at the moment", facts.name));
+        if !facts.reports {
+            return Some(format!("InferenceCluster {} reports no status at the moment", facts.name));
         }
         let mut pools = self.facts.pools_of(cluster).map(|pool| self.facts.pool(pool));
         let nameless = pools.find(|pool| pool.name.is_empty())?;
