@@ -13,7 +13,7 @@ use std::process::Command;
 #[path = "../../core/benches/support/fleet.rs"]
 mod fleet;
 
-use fleet::{FieldOrder, Fleet, SIZES, Situation};
+use fleet::{FieldOrder, Fleet, SIZES, Situation, Size};
 
 fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1) {
@@ -50,6 +50,9 @@ fn measure_all() -> Result<(), Box<dyn Error>> {
 
 /// Prints the size of the request and the peak it caused, in kB.
 fn measure(path: &Path) -> Result<(), Box<dyn Error>> {
+    // A first call brings the program's own pages into memory.
+    let small = Size { clusters: 64, replicas: 64 };
+    modelplane_crossplane::run(&Fleet::generate(small, Situation::Placing, FieldOrder::Random).request())?;
     let before = peak()?;
     let request = std::fs::read(path)?;
     let response = modelplane_crossplane::run(&request)?;
