@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use modelplane_api::common::TaintEffect;
 use modelplane_api::model_deployment::Member;
 
-use crate::schedule::{EnginePlacement, MemberPlacement, Placement, Plan, Problem};
+use crate::schedule::{EnginePlacement, MemberPlacement, Placement, Plan, PoolIndex, Problem};
 
 mod claims;
 
@@ -275,11 +275,10 @@ fn capacity(problem: &Problem<'_>, plan: &Plan<'_>, violations: &mut Vec<Violati
     if taken.is_empty() {
         return;
     }
-    let held = held(problem, plan);
     for ((cluster, pool), taken) in taken {
         let number = problem.facts.cluster_named(cluster);
         let Some(found) = number.and_then(|number| problem.facts.pool_named(number, pool)) else { continue };
-        let free = problem.facts.pool(found).nodes - held.get(&found.0).copied().unwrap_or_default();
+        let free = problem.facts.pool(found).nodes.saturating_sub(held(problem, plan, found));
         if taken > free.max(0) {
             let (cluster, pool) = (cluster.to_owned(), pool.to_owned());
             violations.push(Violation::Overcommitted { cluster, pool, free, taken });
@@ -301,13 +300,10 @@ fn nodes(
     engine.members[position].pods().saturating_mul(engine.copies())
 }
 
-/// Nodes that other deployments and our staying replicas hold, by pool number.
-fn held(problem: &Problem<'_>, plan: &Plan<'_>) -> BTreeMap<u32, i64> {
-    let mut held: BTreeMap<u32, i64> = BTreeMap::new();
-    for (pool, nodes) in problem.charges_of_others() {
-        let entry = held.entry(pool.0).or_default();
-        *entry = entry.saturating_add(*nodes);
-    }
+/// Nodes of a pool that other deployments and our staying replicas hold.
+fn held(problem: &Problem<'_>, plan: &Plan<'_>, pool: PoolIndex) -> i64 {
+    let others = problem.charges_of_others().iter().filter(|(charged, _)| *charged == pool);
+    let mut held = others.fold(0i64, |sum, (_, nodes)| sum.saturating_add(*nodes));
     let staying = problem.mine.iter().filter(|mine| {
         plan.placements.iter().any(|placement| placement.retained == Some(mine.name))
             || plan.kept.iter().any(|kept| kept.replica == mine.name)
@@ -316,10 +312,9 @@ fn held(problem: &Problem<'_>, plan: &Plan<'_>) -> BTreeMap<u32, i64> {
         let Some(cluster) = spec.cluster_name.and_then(|name| problem.facts.cluster_named(name)) else {
             continue;
         };
-        for (pool, nodes) in spec.engines.iter().flatten().flat_map(|engine| engine.charges()) {
-            if let Some(pool) = problem.facts.pool_named(cluster, pool) {
-                let entry = held.entry(pool.0).or_default();
-                *entry = entry.saturating_add(nodes);
+        for (name, nodes) in spec.engines.iter().flatten().flat_map(|engine| engine.charges()) {
+            if problem.facts.pool_named(cluster, name) == Some(pool) {
+                held = held.saturating_add(nodes);
             }
         }
     }

@@ -44,21 +44,52 @@ impl<'a> Reader<'a> {
         let field = match tag & 7 {
             0 => Field::Varint(self.varint()?),
             1 => Field::Fixed64(self.array()?),
-            2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| Malformed("length out of range"))?;
-                let (bytes, rest) =
-                    self.rest.split_at_checked(length).ok_or(Malformed("a length runs past the end"))?;
-                self.rest = rest;
-                Field::Bytes(bytes)
-            }
+            2 => Field::Bytes(self.delimited()?),
             5 => Field::Fixed32(self.array()?),
             _ => return Err(Malformed("unsupported wire type")),
         };
         Ok(Some((number, field)))
     }
 
+    /// The payload of the next field if its tag is this one byte, of wire type 2: what messages of one known
+    /// layout nearly always start with.
+    #[inline]
+    fn take(&mut self, tag: u8) -> Result<Option<&'a [u8]>, Malformed> {
+        match self.rest {
+            [first, rest @ ..] if *first == tag => {
+                self.rest = rest;
+                self.delimited().map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn delimited(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(self.varint()?).map_err(|_| Malformed("length out of range"))?;
+        let (bytes, rest) =
+            self.rest.split_at_checked(length).ok_or(Malformed("a length runs past the end"))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// Nearly all tags and lengths take one or two bytes, so those are read without a loop.
     #[inline]
     fn varint(&mut self) -> Result<u64, Malformed> {
+        match *self.rest {
+            [low @ 0..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(low))
+            }
+            [low, high @ 0..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for (index, byte) in self.rest.iter().copied().enumerate().take(10) {
             value |= u64::from(byte & 0x7f) << (7 * index);
@@ -90,12 +121,34 @@ pub(crate) enum Scalar<'a> {
     List(&'a [u8]),
 }
 
+/// Tag byte of field 1 of wire type 2.
+const FIRST: u8 = 1 << 3 | 2;
+/// Tag byte of field 2 of wire type 2.
+const SECOND: u8 = 2 << 3 | 2;
+
+/// Tag bytes of the members of a `google.protobuf.Value` that have a length.
+const STRING: u8 = 3 << 3 | 2;
+const STRUCT: u8 = 5 << 3 | 2;
+const LIST: u8 = 6 << 3 | 2;
+
 /// Field number of [`Scalar::Integer`], outside what `google.protobuf.Value` defines.
 pub(crate) const PRIVATE_INTEGER_FIELD: u32 = 15;
 
 /// Reads a `google.protobuf.Value`; of several set members the last counts, as protobuf has it.
 #[inline]
 pub(crate) fn value_of(bytes: &[u8]) -> Result<Scalar<'_>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    // Nearly every value is one field, and most of those have a length.
+    if let [tag @ (STRING | STRUCT | LIST), ..] = *bytes
+        && let Some(content) = reader.take(tag)?
+        && reader.rest.is_empty()
+    {
+        return Ok(match tag {
+            STRING => Scalar::String(content),
+            STRUCT => Scalar::Struct(content),
+            _ => Scalar::List(content),
+        });
+    }
     let mut reader = Reader::new(bytes);
     let mut scalar = Scalar::Null;
     while let Some((number, field)) = reader.next_field()? {
@@ -119,6 +172,9 @@ pub type Entry<'a> = (&'a [u8], &'a [u8]);
 /// The next entry of a `google.protobuf.Struct`: its key and its value's bytes.
 #[inline]
 pub(crate) fn next_entry<'a>(reader: &mut Reader<'a>) -> Result<Option<Entry<'a>>, Malformed> {
+    if let Some(entry) = reader.take(FIRST)? {
+        return map_entry(entry).map(Some);
+    }
     while let Some((number, field)) = reader.next_field()? {
         if let (1, Field::Bytes(entry)) = (number, field) {
             return map_entry(entry).map(Some);
@@ -130,8 +186,9 @@ pub(crate) fn next_entry<'a>(reader: &mut Reader<'a>) -> Result<Option<Entry<'a>
 /// Splits a protobuf map entry into key and value bytes; a missing part is empty.
 #[inline]
 pub fn map_entry(entry: &[u8]) -> Result<Entry<'_>, Malformed> {
-    let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
     let mut reader = Reader::new(entry);
+    let mut key = reader.take(FIRST)?.unwrap_or_default();
+    let mut value = reader.take(SECOND)?.unwrap_or_default();
     while let Some((number, field)) = reader.next_field()? {
         match (number, field) {
             (1, Field::Bytes(bytes)) => key = bytes,
@@ -145,6 +202,9 @@ pub fn map_entry(entry: &[u8]) -> Result<Entry<'_>, Malformed> {
 /// The next item of a `google.protobuf.ListValue`: its value's bytes.
 #[inline]
 pub(crate) fn next_item<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>, Malformed> {
+    if let Some(item) = reader.take(FIRST)? {
+        return Ok(Some(item));
+    }
     while let Some((number, field)) = reader.next_field()? {
         if let (1, Field::Bytes(item)) = (number, field) {
             return Ok(Some(item));

@@ -1,7 +1,8 @@
 //! The distinct devices of a fleet, and the distinct sets of devices a node may have.
 //!
-//! Thousands of pools describe the same few kinds of node. Descriptions are recognised by their raw bytes
-//! first and by what they say second: two writers may order the fields of equal devices differently.
+//! Thousands of pools describe the same few kinds of node. A device is recognised by its raw bytes first and by
+//! what it says second: Go, and so Crossplane, writes the fields of equal devices in a different order each
+//! time. Whole lists are not looked up by their bytes, because those orders multiply.
 
 use std::borrow::Cow;
 
@@ -62,26 +63,27 @@ pub(crate) enum Claimable<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Interner<'a> {
     found: Devices<'a>,
-    profile_by_bytes: FastMap<&'a [u8], ProfileIndex>,
-    profile_by_content: FastMap<(Vec<DeviceIndex>, Option<String>), ProfileIndex>,
+    profile_by_devices: FastMap<Vec<DeviceIndex>, ProfileIndex>,
     device_by_bytes: FastMap<&'a [u8], DeviceIndex>,
     device_by_content: FastMap<wire::Device<'a>, DeviceIndex>,
+    /// Scratch space for the devices of one pool.
+    devices: Vec<DeviceIndex>,
 }
 
 impl<'a> Interner<'a> {
     /// The profile of a pool's list of devices.
     pub(crate) fn profile(&mut self, devices: Option<Document<'a>>) -> ProfileIndex {
-        let bytes = devices.map(|list| list.bytes()).unwrap_or_default();
-        if let Some(profile) = self.profile_by_bytes.get(bytes) {
-            return *profile;
+        self.devices.clear();
+        let unread = devices.and_then(|devices| self.read(devices).err());
+        if let (None, Some(known)) = (&unread, self.profile_by_devices.get(self.devices.as_slice())) {
+            return *known;
         }
-        let content = self.read(devices);
-        let next = ProfileIndex(index(self.found.profiles.len()));
-        let profile = *self.profile_by_content.entry(content).or_insert_with_key(|(devices, defect)| {
-            self.found.profiles.push(Profile { devices: devices.clone(), defect: defect.clone() });
-            next
-        });
-        self.profile_by_bytes.insert(bytes, profile);
+        let profile = ProfileIndex(index(self.found.profiles.len()));
+        let flawed = self.devices.iter().find_map(|device| self.found.device(*device).defect());
+        if unread.is_none() {
+            self.profile_by_devices.insert(self.devices.clone(), profile);
+        }
+        self.found.profiles.push(Profile { devices: self.devices.clone(), defect: unread.or(flawed) });
         profile
     }
 
@@ -90,28 +92,20 @@ impl<'a> Interner<'a> {
         self.found
     }
 
-    fn read(&mut self, devices: Option<Document<'a>>) -> (Vec<DeviceIndex>, Option<String>) {
-        let Some(list) = devices else { return (Vec::new(), None) };
-        let items: Vec<Document<'a>> = match list.decode() {
-            Ok(items) => items,
-            Err(error) => return (Vec::new(), Some(format!("devices cannot be read: {error}"))),
-        };
-        let mut defect = None;
-        let mut indices = Vec::with_capacity(items.len());
+    /// Numbers the devices that can be read, and tells of the first that cannot.
+    fn read(&mut self, list: Document<'a>) -> Result<(), String> {
+        let items: Vec<Document<'a>> =
+            list.decode().map_err(|error| format!("devices cannot be read: {error}"))?;
+        let mut read = Ok(());
         for (position, item) in items.into_iter().enumerate() {
             match self.device(item) {
-                Ok(device) => {
-                    if let Some(why) = self.found.device(device).defect() {
-                        defect.get_or_insert(format!("devices[{position}] {why}"));
-                    }
-                    indices.push(device);
-                }
+                Ok(device) => self.devices.push(device),
                 Err(error) => {
-                    defect.get_or_insert(format!("devices[{position}] cannot be read: {error}"));
+                    read = read.and(Err(format!("devices[{position}] cannot be read: {error}")));
                 }
             }
         }
-        (indices, defect)
+        read
     }
 
     fn device(&mut self, document: Document<'a>) -> Result<DeviceIndex, DecodeError> {
@@ -172,9 +166,9 @@ impl<'a> DeviceFacts<'a> {
             return Some(format!("({}) has no driver", self.name));
         }
         match (&self.prepared, self.claim) {
-            (Err(error), _) => Some(format!("({}) cannot be read by selectors: {error}", self.name)),
+            (Err(error), _) => Some(format!("device {} cannot be read by selectors: {error}", self.name)),
             (Ok(_), Claimable::Nothing) => {
-                Some(format!("({}) has claim DRA but no deviceClassName", self.name))
+                Some(format!("device {} has claim DRA but no deviceClassName", self.name))
             }
             (Ok(_), _) => None,
         }

@@ -202,8 +202,8 @@ proptest! {
         }
         for placement in plan(&scenario)["placements"].as_array().into_iter().flatten() {
             if let Some(name) = placement["retained"].as_str() {
-                let replicas = scenario.replicas.iter().flatten();
-                let was = replicas.filter(|replica| replica["metadata"]["name"] == name).next().expect("it existed");
+                let mut replicas = scenario.replicas.iter().flatten();
+                let was = replicas.find(|replica| replica["metadata"]["name"] == name).expect("it existed");
                 prop_assert_eq!(&placement["cluster"], &was["spec"]["clusterName"]);
                 let pool = |engine: &Value| engine["members"][0]["pool"].clone();
                 let pinned = |engine: &Value| engine["members"][0]["nodePoolName"].clone();
