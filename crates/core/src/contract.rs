@@ -24,3 +24,13 @@ pub struct ComposeError {
     /// How to put it right, if that is known.
     pub hint: Option<String>,
 }
+
+impl ComposeError {
+    /// The error and its remedy in one line, as a composite's conditions and results carry it.
+    pub fn explained(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{self}; {hint}"),
+            None => self.to_string(),
+        }
+    }
+}

@@ -79,7 +79,7 @@ fn answer(request: &Request<'_>, step: Step) -> Answer {
     let who = request.observed.composite.identity();
     let (bytes, fatal) = match catch_unwind(AssertUnwindSafe(|| compose(&request.observed, step))) {
         Ok(Ok(desired)) => (encode(request, &desired), None),
-        Ok(Err(error)) => refuse(request, describe(&error)),
+        Ok(Err(error)) => refuse(request, error.explained()),
         Err(_) => refuse(request, format!("{who}: internal error while composing it; please report this")),
     };
     let (kind, namespace) = (who.kind.to_owned(), who.namespace.to_owned());
@@ -103,12 +103,5 @@ fn compose<'a>(observed: &Observed<'a>, step: Step) -> Result<Desired<'a>, Compo
             identity.api_version,
             compose::kinds().collect::<Vec<_>>().join(", "),
         ))),
-    }
-}
-
-fn describe(error: &ComposeError) -> String {
-    match &error.hint {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
     }
 }

@@ -83,10 +83,7 @@ pub(super) fn reconcile(
     let (answer, wanted) = match call(world, composite, requirements) {
         Ok(answered) => answered,
         Err(error) => {
-            let text = match &error.hint {
-                Some(hint) => format!("{error}; {hint}"),
-                None => error.to_string(),
-            };
+            let text = error.explained();
             let status = failed_status(composite, &text);
             world.set_status(key, status);
             return Some(Reconciled { error: Some(text), revision, ..Reconciled::default() });
