@@ -1,0 +1,1 @@
+//! Kubernetes object semantics without a server: structural schemas, server-side apply, patches, selectors.

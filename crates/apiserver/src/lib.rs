@@ -1,0 +1,1 @@
+//! A Kubernetes-API-compatible server over the embedded store; it knows no Modelplane kind.

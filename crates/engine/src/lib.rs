@@ -1,0 +1,1 @@
+//! The composition controller and the drivers of the embedded control plane, over any Kubernetes API server.

@@ -1,0 +1,1 @@
+//! The OpenAI-compatible data plane: listener, ordered policies, endpoint choice, forwarding.

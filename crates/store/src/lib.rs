@@ -1,0 +1,1 @@
+//! A durable, revisioned, watchable key-value store in one file.
