@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::{Condition, LabelSelector};
 use crate::kind::kind;
 use crate::schema::{bare_conditions, required_match_labels};
+use crate::traffic::Traffic;
 use crate::wire;
 
 kind! {
@@ -20,6 +21,10 @@ pub struct ModelServiceSpec {
     #[serde(deserialize_with = "wire::nullable")]
     #[schemars(length(min = 1))]
     pub endpoints: Vec<ServiceEndpoints>,
+    /// How requests are spread, retried and moved on when endpoints are full. Honoured by a gateway whose backend is
+    /// `Modelplane`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// A group of endpoints with its share of the traffic.
@@ -33,12 +38,22 @@ pub struct ServiceEndpoints {
     #[serde(default, deserialize_with = "wire::opt_int", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000000), extend("default" = 1))]
     pub weight: Option<i64>,
+    /// Rank of the group, 0 unless given. Traffic stays on the lowest tier that has room; weights count within a tier.
+    /// Honoured by a gateway whose backend is `Modelplane`; others route by weight over all tiers.
+    #[serde(default, deserialize_with = "wire::opt_int", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 15))]
+    pub tier: Option<i64>,
 }
 
 impl ServiceEndpoints {
     /// Share of the traffic, 1 unless given.
     pub fn weight(&self) -> i64 {
         self.weight.unwrap_or(1)
+    }
+
+    /// Rank of the group, 0 unless given.
+    pub fn tier(&self) -> i64 {
+        self.tier.unwrap_or(0)
     }
 }
 

@@ -32,6 +32,10 @@ pub const WORKLOAD_NAMESPACE: &str = "default";
 pub const DEFAULT_GATEWAY: &str = "default";
 /// Name of the Gateway on the control plane.
 pub const FLEET_GATEWAY: &str = "modelplane";
+/// Name of the controller of GatewayClasses that Modelplane's own data plane serves.
+pub const GATEWAY_CONTROLLER: &str = "modelplane.ai/gateway-controller";
+/// Name of the workload of Modelplane's own data plane on the control plane, and of what belongs to it.
+pub const GATEWAY_WORKLOAD: &str = "modelplane-gateway";
 /// Name of the Gateway on each cluster.
 pub const CLUSTER_GATEWAY: &str = "inference-gateway";
 /// Name of the provider configuration with which the control plane installs on itself.

@@ -202,7 +202,14 @@ pub const HYDRATION: Image = Image { registry: "docker.io", repository: "library
 pub const VLLM_PRODUCTION_STACK: Image =
     Image { registry: "docker.io", repository: "lmcache/vllm-openai", tag: "v0.3.13" };
 
-/// Every image.
+/// This binary, for the data plane of a gateway.
+pub const MODELPLANE: Image = Image {
+    registry: "ghcr.io",
+    repository: "modelplane/modelplane",
+    tag: concat!("v", env!("CARGO_PKG_VERSION")),
+};
+
+/// Every image of others.
 pub const IMAGES: [&Image; 4] =
     [&ENDPOINT_PICKER, &DISAGGREGATION_SIDECAR, &HYDRATION, &VLLM_PRODUCTION_STACK];
 

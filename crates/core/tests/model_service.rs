@@ -45,6 +45,13 @@ fn gateway(address: &str) -> Value {
     }}]})
 }
 
+/// The same gateway, publishing a host name for HTTPS.
+fn with_hostname(mut gateway: Value) -> Value {
+    let tls = json!({"hostname": "ai.example.org", "certificateSecrets": ["ai"]});
+    gateway["items"][0]["resource"]["spec"] = json!({"backend": "Modelplane", "modelplane": {"tls": tls}});
+    gateway
+}
+
 fn route() -> Value {
     json!({"httproute": {"resource": {
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
@@ -138,6 +145,11 @@ fn the_address_is_the_gateways() {
         ("an address", Some(gateway("10.0.0.9")), json!({"address": "http://10.0.0.9/ns/chat"})),
         ("a name", Some(gateway("gw.example")), json!({"address": "http://gw.example/ns/chat"})),
         ("an IPv6 address", Some(gateway("2001:db8::1")), json!({"address": "http://[2001:db8::1]/ns/chat"})),
+        (
+            "a name for HTTPS",
+            Some(with_hostname(gateway("10.0.0.9"))),
+            json!({"address": "https://ai.example.org/ns/chat"}),
+        ),
         ("no gateway", Some(json!({"items": []})), json!({})),
         ("not fetched yet", None, json!({"address": "http://10.0.0.1/ns/chat"})),
     ];

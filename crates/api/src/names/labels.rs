@@ -65,3 +65,7 @@ pub const COMPOSITION_RESOURCE_NAME_ANNOTATION: &str = "crossplane.io/compositio
 pub const COMPOSITE_LABEL: &str = "crossplane.io/composite";
 /// Object: reconciliation is suspended (Crossplane's annotation).
 pub const PAUSED_ANNOTATION: &str = "crossplane.io/paused";
+/// On a Secret with the value `true`: the key of a caller of the gateway.
+pub const CALLER_KEY_LABEL: &str = "modelplane.ai/caller-key";
+/// On everything that stands in for something real: simulated clusters and what is recorded on them.
+pub const SIMULATED_LABEL: &str = "modelplane.ai/simulated";

@@ -87,6 +87,10 @@ pub(crate) const TRAEFIK: &[Rule] = &[rule(
     "metallb is required when loadBalancer is MetalLB",
 )];
 
+/// The affinity block of a ModelService.
+pub(crate) const AFFINITY: &[Rule] =
+    &[rule("self.key != 'Header' || has(self.header)", "header is required when key is Header")];
+
 /// The spec of a ModelCache.
 pub(crate) const MODEL_CACHE: &[Rule] = &[rule(
     "self.source != 'HuggingFace' || has(self.huggingFace)",

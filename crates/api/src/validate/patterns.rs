@@ -1,6 +1,8 @@
 //! The patterns that occur in our schemas, as functions.
 //!
-//! There are two, so this crate does without a regular-expression engine; a test holds the table complete.
+//! They are few, so this crate does without a regular-expression engine; a test holds the table complete.
+
+use crate::duration::{self, Duration};
 
 /// A pattern of the schemas.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,12 @@ pub const PATTERNS: &[Pattern] = &[
         wanted: "up to 12 lower-case letters and digits, the first a letter",
         matches: is_aks_pool,
     },
+    Pattern {
+        expression: duration::PATTERN,
+        wanted: "up to four whole numbers, each with h, m, s or ms, e.g. 90s or 1h30m",
+        matches: |text| Duration::from(text).to_std().is_some(),
+    },
+    Pattern { expression: "^/", wanted: "a path that starts with /", matches: |text| text.starts_with('/') },
 ];
 
 /// What the text should have been, if it does not match the pattern. A pattern that is not in the table

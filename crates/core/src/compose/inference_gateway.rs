@@ -5,6 +5,7 @@
 //! is composed here.
 
 mod metallb;
+mod modelplane;
 mod traefik;
 
 use modelplane_api::conditions::{ConditionType, Reason};
@@ -39,9 +40,19 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
         let ready = Ready::when(observed.is_true(&key, "Established"));
         desired.add(key, definition.body(), ready);
     }
-    let controller_runs = match gateway.spec.backend {
-        GatewayBackend::Traefik => traefik::compose(observed, &gateway.spec, &mut desired)?,
+    let (controller_runs, other_workload) = match gateway.spec.backend {
+        GatewayBackend::Traefik => {
+            (traefik::compose(observed, &gateway.spec, &mut desired)?, modelplane::DEPLOYMENT)
+        }
+        GatewayBackend::Modelplane => {
+            (modelplane::compose(observed, &gateway.spec, &mut desired), traefik::RELEASE)
+        }
     };
+    if !controller_runs && observed.has(other_workload) {
+        // The backend in service goes on, with the Gateway it answers for, until the new one runs.
+        desired.resources.remove(GATEWAY);
+        desired.hold_all(observed);
+    }
     desired.condition(controller_ready(controller_runs));
     let address = address(observed).map(ToOwned::to_owned);
     desired.set_status(&InferenceGatewayStatus { conditions: Vec::new(), address });

@@ -15,7 +15,9 @@ use modelplane_api::names::{ALL_REPLICAS_REQUIREMENT, CLUSTERS_REQUIREMENT, endp
 use self::bodies::{Composer, Templates};
 use self::inputs::{Cache, CacheState};
 use crate::check;
-use crate::contract::{ComposeError, Condition, Desired, Observed, Ready, Required, Severity};
+use crate::contract::{
+    ComposeError, Condition, Desired, Observed, Ready, Required, Scheduled, Severity, Work,
+};
 use crate::schedule::{self, Inputs, Kept, Plan, Problem};
 
 /// Most replicas a deployment may ask for; the API admits 10.
@@ -181,6 +183,13 @@ fn report(
     outcome: Outcome,
 ) {
     desired.set_status(&outcome.status());
+    desired.work = Work {
+        selector_evaluations: problem.selector_evaluations(),
+        replicas: Some(Scheduled {
+            placed: outcome.total as u64,
+            unplaced: problem.wanted().saturating_sub(outcome.total) as u64,
+        }),
+    };
     if outcome.total < problem.wanted() {
         desired.ready = Ready::False;
     }

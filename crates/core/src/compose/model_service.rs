@@ -120,18 +120,28 @@ fn route<'r>(path: &'r str, endpoints: &Endpoints<'r>, weights: &[u32]) -> HttpR
     }
 }
 
-/// The service's URL, if the gateway has an address.
+/// The service's URL, if the gateway has an address: by HTTPS if it publishes a host name for that.
 fn address(observed: &Observed<'_>, service: &ModelService, namespace: &str, name: &str) -> Option<String> {
     let gateway = match observed.required(GATEWAY) {
         Required::NotFetched => return published_address(service).map(str::to_owned),
         Required::Absent => return None,
-        Required::Present(gateways) => gateways[0].document.text_at(&["status", "address"])?,
+        Required::Present(gateways) => &gateways[0].document,
     };
-    let host = match gateway.parse::<Ipv6Addr>() {
-        Ok(_) => format!("[{gateway}]"),
-        Err(_) => gateway.to_owned(),
+    let address = gateway.text_at(&["status", "address"])?;
+    if let Some(hostname) = https_hostname(gateway) {
+        return Some(format!("https://{hostname}/{namespace}/{name}"));
+    }
+    let host = match address.parse::<Ipv6Addr>() {
+        Ok(_) => format!("[{address}]"),
+        Err(_) => address.to_owned(),
     };
     Some(format!("http://{host}/{namespace}/{name}"))
+}
+
+/// Host name that a gateway with Modelplane's own data plane publishes for HTTPS.
+fn https_hostname<'a>(gateway: &Document<'a>) -> Option<&'a str> {
+    let hostname = gateway.text_at(&["spec", "modelplane", "tls", "hostname"])?;
+    (gateway.text_at(&["spec", "backend"]) == Some("Modelplane") && !hostname.is_empty()).then_some(hostname)
 }
 
 /// Keeps the route and the published address.

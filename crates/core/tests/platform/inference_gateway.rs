@@ -165,3 +165,65 @@ fn the_address_stays_while_the_gateway_is_not_observed() {
         assert_eq!(status.document().text_at(&["address"]), expected, "{name}");
     }
 }
+
+/// A gateway with the Modelplane backend and what is observed of it.
+fn modelplane(settings: Value, resources: Value) -> Request {
+    let composite = json!({
+        "apiVersion": "modelplane.ai/v1alpha1", "kind": "InferenceGateway", "metadata": {"name": "default"},
+        "spec": {"backend": "Modelplane", "modelplane": settings},
+    });
+    Request::from_json(&json!({"observed": {"composite": {"resource": composite}, "resources": resources}}))
+}
+
+#[test]
+fn the_modelplane_backend_runs_as_a_deployment_behind_a_service() {
+    let request = modelplane(json!({"replicas": 3, "image": "example.org/gateway:1"}), prerequisites());
+    let desired = compose(&request.observed()).expect("valid");
+    let deployment = body(&desired, "gateway-deployment");
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "example.org/gateway:1");
+    assert!(!container["args"].to_string().contains("--listen-tls"), "no HTTPS unless asked for");
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(&body(&desired, "gateway-service")["spec"]["selector"], labels);
+    assert_eq!(&deployment["spec"]["selector"]["matchLabels"], labels);
+    assert_eq!(body(&desired, "gateway")["spec"]["gatewayClassName"], "modelplane");
+    assert_eq!(body(&desired, "gateway-class-modelplane")["metadata"]["name"], "modelplane");
+    assert_eq!(desired.resources["gateway-deployment"].ready, Ready::when(false));
+}
+
+#[test]
+fn https_is_served_on_a_listener_of_its_own() {
+    let tls = json!({"hostname": "ai.example.org", "certificateSecrets": ["ai-example-org"]});
+    let request = modelplane(json!({ "tls": tls }), prerequisites());
+    let desired = compose(&request.observed()).expect("valid");
+    let gateway = body(&desired, "gateway");
+    assert_eq!(gateway["spec"]["listeners"][1]["hostname"], "ai.example.org");
+    assert_eq!(gateway["spec"]["listeners"][1]["tls"]["certificateRefs"][0]["name"], "ai-example-org");
+    assert_eq!(body(&desired, "gateway-service")["spec"]["ports"][1]["port"], 443);
+}
+
+#[test]
+fn the_backend_in_service_stays_until_the_new_one_runs() {
+    let mut resources = prerequisites();
+    for key in ["traefik", "usage-pc-by-traefik", "gateway-class"] {
+        resources[key] = bare();
+    }
+    resources["gateway"] = json!({"resource": {
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "modelplane"},
+        "spec": {"gatewayClassName": "traefik"},
+    }});
+    let request = modelplane(json!({}), resources.clone());
+    let desired = compose(&request.observed()).expect("valid");
+    assert_eq!(body(&desired, "gateway")["spec"]["gatewayClassName"], "traefik", "Traefik still answers");
+    for key in
+        ["traefik", "usage-pc-by-traefik", "gateway-class", "provider-config-helm", "gateway-deployment"]
+    {
+        assert!(desired.resources.contains_key(key), "{key}");
+    }
+    resources["gateway-deployment"] = with_condition("Available");
+    let request = modelplane(json!({}), resources);
+    let desired = compose(&request.observed()).expect("valid");
+    assert_eq!(body(&desired, "gateway")["spec"]["gatewayClassName"], "modelplane");
+    assert!(!desired.resources.contains_key("traefik"), "withdrawn once the new one runs");
+}

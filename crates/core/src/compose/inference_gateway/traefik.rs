@@ -16,7 +16,8 @@ use crate::compose::usage::UsedBy;
 use crate::contract::{Body, ComposeError, Desired, Observed, Ready, Severity};
 use crate::versions::TRAEFIK;
 
-const RELEASE: &str = "traefik";
+/// Key of the release.
+pub(super) const RELEASE: &str = "traefik";
 const GATEWAY_CLASS: &str = "gateway-class";
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 /// Name of the GatewayClass, and of Traefik's Service.

@@ -127,7 +127,8 @@ impl<'a> Composer<'_, 'a> {
     /// The ModelEndpoint of a placement on a cluster with a gateway.
     pub(super) fn endpoint(&self, placement: &Placement<'_>, gateway: &str) -> Body<'a> {
         let path = route_path(self.namespace, &self.object_name(placement));
-        let spec = ModelEndpointSpec { url: format!("http://{gateway}{path}v1"), rewrite_path: Some(path) };
+        let url = format!("http://{gateway}{path}v1");
+        let spec = ModelEndpointSpec { url, rewrite_path: Some(path), ..ModelEndpointSpec::default() };
         let info = ModelEndpoint::INFO;
         let object = KubernetesObject::with_spec(info.api_version(), info.kind, spec);
         Body::of(&object.with_metadata(self.metadata(placement)))
