@@ -9,7 +9,8 @@ mod desired;
 mod observed;
 
 pub use desired::{
-    Body, Condition, ConditionStatus, Desired, DesiredResource, Event, Match, Ready, Requirement, Severity,
+    Body, Condition, ConditionStatus, Desired, DesiredResource, Event, Match, Ready, Requirement, Scheduled,
+    Severity, Work,
 };
 pub use observed::{Identity, Observed, Required, Resource};
 

@@ -11,6 +11,8 @@ mod request;
 mod response;
 mod run;
 pub mod server;
+mod wire;
 
-pub use request::{Request, RequestError};
-pub use run::{Answer, Step, answer_request, run, run_step};
+pub use request::{Capabilities, Capability, Request, RequestError};
+pub use response::MAX_RESPONSE_BYTES;
+pub use run::{Answer, Step, Timings, answer_request, run, run_step};

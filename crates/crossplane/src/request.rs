@@ -10,12 +10,27 @@ use modelplane_core::document::{Document, Field, Malformed, Reader, map_entry};
 pub struct Request<'a> {
     /// `meta.tag`: echoed in the response.
     pub tag: &'a str,
+    /// `meta.capabilities`: what Crossplane says it honours.
+    pub capabilities: Capabilities,
     /// `input` of the pipeline step, if it has one.
     pub input: Option<Document<'a>>,
     /// `context`, if the request has one, as the bytes of its Struct.
     pub context: Option<&'a [u8]>,
     /// Observed and desired state and required resources.
     pub observed: Observed<'a>,
+}
+
+/// What Crossplane says it honours (`apiextensions.fn.proto.v1.Capability`).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities(u64);
+
+/// A capability an answer may build upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// `CAPABILITY_REQUIRED_RESOURCES`: what `requirements.resources` names is fetched.
+    RequiredResources = 2,
+    /// `CAPABILITY_CONDITIONS`: `conditions` become the composite's.
+    Conditions = 4,
 }
 
 /// A request cannot be read.
@@ -41,7 +56,7 @@ impl<'a> Request<'a> {
         while let Some((number, field)) = reader.next_field()? {
             let Field::Bytes(bytes) = field else { continue };
             match number {
-                1 => request.tag = tag(bytes)?,
+                1 => request.read_meta(bytes)?,
                 2 => {
                     let state = State::parse(bytes)?;
                     request.observed.composite = state.composite.unwrap_or_default();
@@ -63,6 +78,48 @@ impl<'a> Request<'a> {
             }
         }
         Ok(request)
+    }
+
+    fn read_meta(&mut self, meta: &'a [u8]) -> Result<(), RequestError> {
+        let mut reader = Reader::new(meta);
+        while let Some((number, field)) = reader.next_field()? {
+            match (number, field) {
+                (1, Field::Bytes(bytes)) => self.tag = text(bytes, "meta.tag")?,
+                (2, Field::Varint(capability)) => self.capabilities.insert(capability),
+                (2, Field::Bytes(packed)) => self.capabilities.insert_packed(packed),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Capabilities {
+    /// `CAPABILITY_CAPABILITIES`: without it, Crossplane says nothing about the others (before v2.2).
+    const ADVERTISED: u64 = 1;
+
+    /// Whether Crossplane says that it does not honour this. One that says nothing is taken to.
+    pub fn lack(self, capability: Capability) -> bool {
+        self.has(Self::ADVERTISED) && !self.has(capability as u64)
+    }
+
+    fn has(self, capability: u64) -> bool {
+        self.0 & (1 << capability) != 0
+    }
+
+    /// A packed list of varints; values that take more than one byte are none this function knows.
+    fn insert_packed(&mut self, packed: &[u8]) {
+        for varint in packed.split_inclusive(|byte| *byte < 0x80) {
+            if let [capability] = *varint {
+                self.insert(u64::from(capability));
+            }
+        }
+    }
+
+    fn insert(&mut self, capability: u64) {
+        if capability < 64 {
+            self.0 |= 1 << capability;
+        }
     }
 }
 
@@ -117,17 +174,6 @@ fn resource(bytes: &[u8]) -> Result<Resource<'_>, RequestError> {
         }
     }
     Ok(resource)
-}
-
-fn tag(meta: &[u8]) -> Result<&str, RequestError> {
-    let mut reader = Reader::new(meta);
-    let mut tag = "";
-    while let Some((number, field)) = reader.next_field()? {
-        if let (1, Field::Bytes(bytes)) = (number, field) {
-            tag = text(bytes, "meta.tag")?;
-        }
-    }
-    Ok(tag)
 }
 
 fn text<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a str, RequestError> {

@@ -3,9 +3,13 @@
 use modelplane_core::contract::{
     Condition, ConditionStatus, Desired, Event, Match, Observed, Ready, Requirement, Resource, Severity,
 };
-use modelplane_core::document::{Field, Reader, map_entry, write_bytes_field, write_tag, write_varint};
+use modelplane_core::document::{Field, Reader, map_entry, write_bytes_field};
 
-use crate::request::Request;
+use crate::request::{Capability, Request};
+use crate::wire::{entry, message, string, varint};
+
+/// Largest response Crossplane reads: its gRPC client keeps the default limit of 4 MiB.
+pub const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long Crossplane may reuse a response, in seconds.
 const TTL_SECONDS: u64 = 60;
@@ -26,6 +30,7 @@ pub(crate) fn encode(request: &Request<'_>, desired: &Desired<'_>) -> Vec<u8> {
         };
         result(&mut out, severity, event);
     }
+    without_capabilities(&mut out, request, desired);
     if let Some(context) = request.context {
         write_bytes_field(&mut out, 4, context);
     }
@@ -49,6 +54,67 @@ pub(crate) fn encode_fatal(request: &Request<'_>, text: &str) -> Vec<u8> {
     let mut out = encode(request, &desired);
     result(&mut out, FATAL, &Event { severity: Severity::Warning, reason: None, message: text.to_owned() });
     out
+}
+
+/// Encodes a refusal to send an answer of `size` bytes. It carries nothing else: Crossplane uses nothing of an answer
+/// with a fatal result, and what earlier steps want may itself be what is too large.
+pub(crate) fn encode_too_large(request: &Request<'_>, size: usize) -> (Vec<u8>, String) {
+    let who = request.observed.composite.identity();
+    let text = format!(
+        "{who}: the answer takes {}, Crossplane reads at most {} from a function{}; nothing was changed; {}",
+        mebibytes(size),
+        mebibytes(MAX_RESPONSE_BYTES),
+        match passed_on(request) {
+            0 => String::new(),
+            bytes => format!(" ({} of it come from earlier pipeline steps)", mebibytes(bytes)),
+        },
+        remedy(who.kind),
+    );
+    let mut out = Vec::with_capacity(text.len() + 64);
+    meta(&mut out, request.tag);
+    result(&mut out, FATAL, &Event { severity: Severity::Warning, reason: None, message: text.clone() });
+    (out, text)
+}
+
+/// How many bytes of the answer are what earlier steps want, and the context.
+fn passed_on(request: &Request<'_>) -> usize {
+    let documents = request.observed.desired.values().chain(&request.observed.desired_composite);
+    let size = |resource: &Resource<'_>| resource.document.as_struct_bytes().map_or(0, <[u8]>::len);
+    documents.map(size).sum::<usize>() + request.context.map_or(0, <[u8]>::len)
+}
+
+/// What makes the answer of a kind smaller.
+fn remedy(kind: &str) -> &'static str {
+    match kind {
+        "ModelCache" => "narrow spec.clusterSelector, or use several caches that select fewer clusters each",
+        "ModelDeployment" => "lower spec.replicas, or use several deployments",
+        "ModelService" => "select fewer endpoints, or use several services",
+        _ => "make the object smaller, or have earlier pipeline steps want less",
+    }
+}
+
+fn mebibytes(bytes: usize) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1024.0 * 1024.0))
+}
+
+/// Says as events what Crossplane would overlook: it tells which of our fields it does not honour.
+fn without_capabilities(out: &mut Vec<u8>, request: &Request<'_>, desired: &Desired<'_>) {
+    let mut warn = |message| result(out, 2, &Event { severity: Severity::Warning, reason: None, message });
+    if request.capabilities.lack(Capability::RequiredResources) && !desired.requirements.is_empty() {
+        let keys: Vec<&str> = desired.requirements.keys().map(AsRef::as_ref).collect();
+        warn(format!(
+            "this Crossplane does not fetch required resources, so {} stay unknown and what exists is held; use \
+             v2.3 or later",
+            keys.join(", ")
+        ));
+    }
+    if request.capabilities.lack(Capability::Conditions) {
+        for condition in &desired.conditions {
+            if let (ConditionStatus::False, Some(text)) = (condition.status, &condition.message) {
+                warn(format!("{} is not true: {}: {text}", condition.condition_type, condition.reason));
+            }
+        }
+    }
 }
 
 fn meta(out: &mut Vec<u8>, tag: &str) {
@@ -156,33 +222,4 @@ fn result(out: &mut Vec<u8>, severity: u64, event: &Event) {
             write_bytes_field(out, 3, reason.as_bytes());
         }
     });
-}
-
-fn entry(out: &mut Vec<u8>, number: u32, key: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    message(out, number, |out| {
-        string(out, 1, key);
-        message(out, 2, value);
-    });
-}
-
-/// Writes a sub-message with its length in front.
-fn message(out: &mut Vec<u8>, number: u32, content: impl FnOnce(&mut Vec<u8>)) {
-    write_tag(out, number, 2);
-    let start = out.len();
-    content(out);
-    let mut prefix = Vec::with_capacity(5);
-    write_varint(&mut prefix, (out.len() - start) as u64);
-    out.splice(start..start, prefix);
-}
-
-/// Writes a string unless it is empty, which is the default.
-fn string(out: &mut Vec<u8>, number: u32, text: &str) {
-    if !text.is_empty() {
-        write_bytes_field(out, number, text.as_bytes());
-    }
-}
-
-fn varint(out: &mut Vec<u8>, number: u32, value: u64) {
-    write_tag(out, number, 0);
-    write_varint(out, value);
 }

@@ -1,4 +1,4 @@
-//! The Crossplane function server: RunFunction v1 over gRPC, with metrics and health over HTTP.
+//! The Crossplane function server: RunFunction v1 over gRPC, with metrics and health over HTTP and traces on request.
 //!
 //! Requests stay bytes from the socket to the composition ([`codec`]); each call runs on its own blocking
 //! thread, so calls neither wait for nor disturb each other, and a panic is one call's fatal result.
@@ -8,22 +8,27 @@ mod codec;
 mod descriptor;
 mod http;
 mod metrics;
+mod otlp;
 mod service;
+mod standing;
 mod tls;
+mod traces;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 pub use metrics::Metrics;
-pub use service::{MAX_RESPONSE_BYTES, SERVICE_NAME};
+pub use service::SERVICE_NAME;
 pub use tls::TlsError;
+pub use traces::{Collector, CollectorError};
 
 /// Requests up to this size are accepted unless said otherwise: a fleet of 5,000 clusters and 20,000
 /// replicas is about 35 MB.
@@ -32,6 +37,9 @@ pub const DEFAULT_MAX_REQUEST_BYTES: usize = 256 * 1024 * 1024;
 /// Initial HTTP/2 windows; large, because one message may be tens of megabytes.
 const STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+
+/// How long spans may take to reach their collector once the server has stopped.
+const LAST_SPANS: Duration = Duration::from_secs(5);
 
 /// How the server listens.
 #[derive(Debug, Clone)]
@@ -44,6 +52,8 @@ pub struct Options {
     pub max_request_bytes: usize,
     /// Address for `/metrics`, `/livez` and `/readyz`; none means no such listener.
     pub http_address: Option<SocketAddr>,
+    /// Where traces go; none means there are none.
+    pub collector: Option<Collector>,
 }
 
 /// Why the server cannot run.
@@ -60,6 +70,9 @@ pub enum ServeError {
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The trace collector cannot be used.
+    #[error(transparent)]
+    Collector(#[from] CollectorError),
     /// The transport failed.
     #[error("the gRPC server failed")]
     Transport(#[from] tonic::transport::Error),
@@ -117,7 +130,7 @@ impl Bound {
     ///
     /// # Errors
     ///
-    /// If the certificates cannot be used or the transport fails.
+    /// If the certificates or the trace collector cannot be used, or the transport fails.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let metrics = Arc::new(Metrics::new());
         let (health, health_service) = tonic_health::server::health_reporter();
@@ -125,7 +138,18 @@ impl Bound {
         let reflection = tonic_reflection::server::Builder::configure()
             .register_file_descriptor_set(descriptor::file_descriptor_set())
             .build_v1()?;
-        let function = service::FunctionService::new(Arc::clone(&metrics), self.options.max_request_bytes);
+        let (tracer, spans) = match &self.options.collector {
+            None => (None, None),
+            Some(collector) => {
+                let (tracer, task) = traces::Tracer::start(collector, Arc::clone(&metrics))?;
+                (Some(tracer), Some(task))
+            }
+        };
+        let function = service::FunctionService {
+            metrics: Arc::clone(&metrics),
+            tracer,
+            max_request_bytes: self.options.max_request_bytes,
+        };
         let router = Server::builder()
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -142,6 +166,11 @@ impl Bound {
         };
         if let Some(http) = http {
             http.abort();
+        }
+        if let Some(spans) = spans
+            && tokio::time::timeout(LAST_SPANS, spans).await.is_err()
+        {
+            tracing::warn!("the last spans did not reach their collector in time");
         }
         Ok(served?)
     }

@@ -23,6 +23,26 @@ pub struct Desired<'a> {
     pub conditions: Vec<Condition>,
     /// Events on the composite, in order.
     pub events: Vec<Event>,
+    /// What it took and what it came to, for metrics; no part of the answer.
+    pub work: Work,
+}
+
+/// What a composition took and what it came to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Selectors evaluated on devices.
+    pub selector_evaluations: u64,
+    /// How the replicas of a ModelDeployment stand, if they were scheduled.
+    pub replicas: Option<Scheduled>,
+}
+
+/// How the replicas of a ModelDeployment stand after scheduling.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Replicas with a place, running or about to be created.
+    pub placed: u64,
+    /// Replicas asked for that have no place.
+    pub unplaced: u64,
 }
 
 /// One composed resource.

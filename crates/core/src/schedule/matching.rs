@@ -57,6 +57,8 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 pub(crate) struct Matching {
     pub(crate) fits: Fits,
+    /// How many times a selector was evaluated on a device.
+    pub(crate) evaluations: u64,
     /// Devices taken, request by request, where the member fits.
     taken: Vec<Option<Vec<Taken>>>,
 }
@@ -125,7 +127,8 @@ impl<'d> Requests<'d> {
                 all_taken.push(taken);
             }
         }
-        Matching { fits: Fits { table, profiles }, taken: all_taken }
+        let evaluations = verdicts.evaluations.get();
+        Matching { fits: Fits { table, profiles }, evaluations, taken: all_taken }
     }
 
     /// The compiled selectors of a request.
@@ -173,12 +176,13 @@ struct Verdicts<'v, 'd> {
     requests: &'v Requests<'d>,
     devices: &'v Devices<'v>,
     table: Vec<Cell<Option<bool>>>,
+    evaluations: Cell<u64>,
 }
 
 impl<'v, 'd> Verdicts<'v, 'd> {
     fn new(requests: &'v Requests<'d>, devices: &'v Devices<'v>) -> Self {
         let cells = requests.selectors.len() * devices.devices.len();
-        Self { requests, devices, table: vec![Cell::new(None); cells] }
+        Self { requests, devices, table: vec![Cell::new(None); cells], evaluations: Cell::new(0) }
     }
 
     /// Whether the request may take the device, numbers aside. A selector without a result excludes the
@@ -194,6 +198,7 @@ impl<'v, 'd> Verdicts<'v, 'd> {
             cell.get().unwrap_or_else(|| {
                 let holds = self.requests.selectors[*selector].matches(prepared) == Ok(true);
                 cell.set(Some(holds));
+                self.evaluations.set(self.evaluations.get() + 1);
                 holds
             })
         })

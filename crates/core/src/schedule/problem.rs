@@ -131,6 +131,11 @@ impl<'p> Problem<'p> {
         self.candidate.iter().filter(|candidate| **candidate).count()
     }
 
+    /// How many times a selector was evaluated on a device.
+    pub fn selector_evaluations(&self) -> u64 {
+        self.matching.evaluations
+    }
+
     /// Number of replicas the deployment asks for.
     pub fn wanted(&self) -> usize {
         self.demand.wanted

@@ -52,11 +52,32 @@ pub fn request_from_json(json: &Value) -> Result<Vec<u8>> {
 }
 
 fn meta(out: &mut Vec<u8>, json: &Value) -> Result<()> {
-    let tag = object(json, "meta")?.get("tag").and_then(Value::as_str).unwrap_or_default();
+    let meta = object(json, "meta")?;
+    let tag = meta.get("tag").and_then(Value::as_str).unwrap_or_default();
+    let capabilities = meta.get("capabilities").and_then(Value::as_array).into_iter().flatten();
+    let capabilities: Vec<u8> =
+        capabilities.filter_map(|name| capability(name.as_str().unwrap_or_default())).collect();
     message(out, 1, |out| {
         write_bytes_field(out, 1, tag.as_bytes());
+        if !capabilities.is_empty() {
+            write_bytes_field(out, 2, &capabilities);
+        }
         Ok(())
     })
+}
+
+/// The number of an `apiextensions.fn.proto.v1.Capability`.
+fn capability(name: &str) -> Option<u8> {
+    let names = [
+        "UNSPECIFIED",
+        "CAPABILITIES",
+        "REQUIRED_RESOURCES",
+        "CREDENTIALS",
+        "CONDITIONS",
+        "REQUIRED_SCHEMAS",
+    ];
+    let name = name.strip_prefix("CAPABILITY_")?;
+    names.iter().position(|known| *known == name).and_then(|number| u8::try_from(number).ok())
 }
 
 fn state(out: &mut Vec<u8>, json: &Value, field: &str) -> Result<()> {

@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use modelplane_crossplane::server::{self, DEFAULT_MAX_REQUEST_BYTES, Options};
+use modelplane_crossplane::server::{self, Collector, DEFAULT_MAX_REQUEST_BYTES, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::outcome::{CommandError, CommandResult, Verdict};
+
+/// Calls worked on at once, at most; more of them wait.
+const MAX_PARALLEL_CALLS: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(
@@ -34,6 +37,14 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     metrics_address: String,
 
+    /// Send OpenTelemetry traces to this collector, over OTLP/gRPC: http://HOST:4317 or https://HOST:4317
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
+
+    /// Certificate authority of an https collector (PEM)
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE")]
+    otlp_certificate: Option<PathBuf>,
+
     /// How to log to stderr
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -59,9 +70,11 @@ impl Arguments {
             certificates: if self.insecure { None } else { self.tls_certs_dir.clone() },
             max_request_bytes: self.max_recv_message_size,
             http_address: self.http_address()?,
+            collector: self.collector(),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
+            .max_blocking_threads(MAX_PARALLEL_CALLS)
             .build()
             .map_err(|error| CommandError::new(format!("cannot start the runtime: {error}")))?;
         runtime.block_on(serve(options))
@@ -78,6 +91,12 @@ impl Arguments {
         })
     }
 
+    /// Deployments set the variable to nothing to switch traces off.
+    fn collector(&self) -> Option<Collector> {
+        let endpoint = self.otlp_endpoint.clone().filter(|endpoint| !endpoint.is_empty())?;
+        Some(Collector { endpoint, authority: self.otlp_certificate.clone() })
+    }
+
     fn start_logging(&self) {
         let level = if self.debug { tracing::Level::DEBUG } else { tracing::Level::INFO };
         let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
@@ -85,7 +104,15 @@ impl Arguments {
             LogFormat::Json => builder.json().flatten_event(true).init(),
             LogFormat::Text => builder.init(),
         }
+        std::panic::set_hook(Box::new(log_panic));
     }
+}
+
+/// A panic ends one call only; the log line carries the call's composite and tag.
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let cause = panic.payload_as_str().unwrap_or("unknown cause");
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(cause, location, "internal error; please report this");
 }
 
 async fn serve(options: Options) -> CommandResult {
