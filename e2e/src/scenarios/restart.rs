@@ -1,0 +1,42 @@
+//! The function server dies while it is needed.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::view::{MODEL_DEPLOYMENT, objects_of, replicas, serves, uids};
+use crate::environment::{Environment, TEAM};
+use crate::failure::{Outcome, ensure, throughout};
+use crate::kube_api::{Target, name};
+
+/// Killed in the middle of a change, and gone for a while: everything stays; back again, the change is made.
+pub(super) async fn loses_nothing(environment: &mut Environment) -> Outcome {
+    let before = uids(&serves(environment, "qwen", 2).await?);
+    let mut objects = Vec::new();
+    for replica in before.keys() {
+        objects.extend(objects_of(environment, replica).await?);
+    }
+    let objects = uids(&objects);
+    ensure(!objects.is_empty(), || "the replicas have no Objects".to_owned())?;
+
+    let target = Target::new(MODEL_DEPLOYMENT, TEAM, "qwen");
+    environment.control().merge(target, "", &json!({"spec": {"replicas": 4}})).await?;
+    environment.function.kill();
+    throughout("nothing is lost while the function is gone", Duration::from_secs(15), async || {
+        let now = uids(&replicas(environment, "qwen").await.map_err(crate::failure::not_yet)?);
+        let lost = before.iter().find(|(name, uid)| now.get(*name) != Some(uid));
+        lost.map_or(Ok(()), |(name, _)| Err(format!("replica {name} is not what it was")))
+    })
+    .await?;
+    environment.function.start_again().await?;
+    let after = serves(environment, "qwen", 4).await?;
+    let now = uids(&after);
+    let kept = before.iter().all(|(name, uid)| now.get(name) == Some(uid));
+    ensure(kept, || format!("replicas were replaced: {before:?}, then {now:?}"))?;
+    let mut there = Vec::new();
+    for replica in after.iter().filter(|replica| before.contains_key(name(replica))) {
+        there.extend(objects_of(environment, name(replica)).await?);
+    }
+    let there = uids(&there);
+    ensure(there == objects, || format!("Objects were replaced: {objects:?}, then {there:?}"))
+}
