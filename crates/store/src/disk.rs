@@ -199,8 +199,13 @@ fn commit(
     {
         let mut log = transaction.open_table(LOG)?;
         for event in events {
-            let record =
-                Record { kind: event.kind, created: event.created, key: &event.key, value: &event.value };
+            let record = Record {
+                revision: event.revision,
+                kind: event.kind,
+                created: event.created,
+                key: &event.key,
+                value: &event.value,
+            };
             let mut space = log.insert_reserve(event.revision, record.encoded_len())?;
             record.encode(space.as_mut());
         }
@@ -223,7 +228,7 @@ fn read_all(database: &Database, state: &mut State) -> Result<(), Failure> {
         let (revision, bytes) = item?;
         let record = Record::decode(revision.value(), bytes.value())?;
         if record.kind == EventKind::Put {
-            state.restore(record.entry(revision.value()));
+            state.restore(record.entry());
         }
     }
     state.begin_at(compacted);
@@ -262,15 +267,19 @@ fn read_tail(database: &Database, state: &mut State) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One log record: `checksum u64 | created u64 | kind u8 | key length u32 | key | value`.
+/// One log record: `magic | length u32 | checksum u64 | revision u64 | created u64 | kind u8 |
+/// key length u32 | key | value`, the length counting everything. It stands for itself, so that
+/// salvaging finds it even where the database around it is damaged.
 pub(crate) struct Record<'a> {
+    pub(crate) revision: Revision,
     pub(crate) kind: EventKind,
     pub(crate) created: Revision,
     pub(crate) key: &'a str,
     pub(crate) value: &'a [u8],
 }
 
-const HEADER: usize = 8 + 8 + 1 + 4;
+pub(crate) const MAGIC: [u8; 4] = *b"\xffMR\x01";
+const HEADER: usize = 4 + 4 + 8 + 8 + 8 + 1 + 4;
 
 impl<'a> Record<'a> {
     fn encoded_len(&self) -> usize {
@@ -279,40 +288,58 @@ impl<'a> Record<'a> {
 
     fn encode(&self, into: &mut [u8]) {
         let key_end = HEADER + self.key.len();
-        into[8..16].copy_from_slice(&self.created.to_le_bytes());
-        into[16] = u8::from(self.kind == EventKind::Delete);
-        into[17..21].copy_from_slice(&(self.key.len() as u32).to_le_bytes());
+        let length = into.len() as u32;
+        into[..4].copy_from_slice(&MAGIC);
+        into[4..8].copy_from_slice(&length.to_le_bytes());
+        into[16..24].copy_from_slice(&self.revision.to_le_bytes());
+        into[24..32].copy_from_slice(&self.created.to_le_bytes());
+        into[32] = u8::from(self.kind == EventKind::Delete);
+        into[33..37].copy_from_slice(&(self.key.len() as u32).to_le_bytes());
         into[HEADER..key_end].copy_from_slice(self.key.as_bytes());
         into[key_end..].copy_from_slice(self.value);
-        let sum = checksum(&into[8..]);
-        into[..8].copy_from_slice(&sum.to_le_bytes());
+        let sum = checksum(&into[16..]);
+        into[8..16].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads a record, checking that it is as it was written.
-    pub(crate) fn decode(revision: Revision, bytes: &'a [u8]) -> Result<Record<'a>, Failure> {
-        let parse = || {
-            let (sum, rest) = bytes.split_first_chunk::<8>()?;
-            if u64::from_le_bytes(*sum) != checksum(rest) {
-                return None;
-            }
-            let (created, rest) = rest.split_first_chunk::<8>()?;
-            let (kind, rest) = rest.split_first()?;
-            let (key_len, rest) = rest.split_first_chunk::<4>()?;
-            let (key, value) = rest.split_at_checked(u32::from_le_bytes(*key_len) as usize)?;
-            let kind = if *kind == 0 { EventKind::Put } else { EventKind::Delete };
-            let key = std::str::from_utf8(key).ok()?;
-            Some(Record { kind, created: u64::from_le_bytes(*created), key, value })
+    /// Reads the record of a revision, checking that it is as it was written.
+    fn decode(revision: Revision, bytes: &'a [u8]) -> Result<Record<'a>, Failure> {
+        Record::parse(bytes)
+            .filter(|(record, rest)| record.revision == revision && rest.is_empty())
+            .map(|(record, _)| record)
+            .ok_or_else(|| Failure::Damaged(format!("the record of revision {revision} is bad")))
+    }
+
+    /// Reads the intact record that bytes start with, if they do, and returns what follows it.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<(Record<'a>, &'a [u8])> {
+        let after_magic = bytes.strip_prefix(&MAGIC)?;
+        let (length, _) = after_magic.split_first_chunk::<4>()?;
+        let (record, following) = bytes.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        let (sum, rest) = record.get(8..)?.split_first_chunk::<8>()?;
+        if u64::from_le_bytes(*sum) != checksum(rest) {
+            return None;
+        }
+        let (revision, rest) = rest.split_first_chunk::<8>()?;
+        let (created, rest) = rest.split_first_chunk::<8>()?;
+        let (kind, rest) = rest.split_first()?;
+        let (key_len, rest) = rest.split_first_chunk::<4>()?;
+        let (key, value) = rest.split_at_checked(u32::from_le_bytes(*key_len) as usize)?;
+        let record = Record {
+            revision: u64::from_le_bytes(*revision),
+            kind: if *kind == 0 { EventKind::Put } else { EventKind::Delete },
+            created: u64::from_le_bytes(*created),
+            key: std::str::from_utf8(key).ok()?,
+            value,
         };
-        parse().ok_or_else(|| Failure::Damaged(format!("the record of revision {revision} is bad")))
+        Some((record, following))
     }
 
     /// The object as this record left it.
-    pub(crate) fn entry(&self, modified: Revision) -> Entry {
+    fn entry(&self) -> Entry {
         Entry {
             key: self.key.into(),
             value: Bytes::copy_from_slice(self.value),
             created: self.created,
-            modified,
+            modified: self.revision,
         }
     }
 }

@@ -13,6 +13,8 @@
 mod disk;
 mod entry;
 mod error;
+#[cfg(test)]
+mod full_disk_tests;
 mod hold;
 mod salvage;
 mod state;
