@@ -1,5 +1,7 @@
 //! Damaged files: a clear error or the whole content, never a panic or silently wrong objects.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::{Seek, SeekFrom, Write as _};
 use std::path::Path;
 

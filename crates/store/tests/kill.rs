@@ -1,6 +1,8 @@
 //! A process that writes at full speed is killed at random moments; nothing it acknowledged may be
 //! lost and no revision may be given twice. `STORE_KILL_ROUNDS` sets the number of kills (8).
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;

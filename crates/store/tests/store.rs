@@ -1,5 +1,7 @@
 //! The store's behaviour, in memory and on a file alike.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
