@@ -1,9 +1,8 @@
 //! `xtask generate`: files made from the Rust types.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-
-use serde_json::Value;
 
 use crate::files::{Result, read, root, write};
 
@@ -23,6 +22,8 @@ const COMMANDS: &[&[&str]] = &[
     &["xrds"],
     &["function", "run"],
     &["function", "serve"],
+    &["package", "build"],
+    &["package", "manifests"],
     &["cel", "eval"],
     &["cel", "quantity"],
     &["completions"],
@@ -47,22 +48,24 @@ pub(crate) fn run(check: bool) -> Result<()> {
     Err(format!("not current: {}\n  run `cargo xtask generate` and commit the result", stale.join(", ")))
 }
 
-/// XRDs and Compositions as plain manifests.
+/// What the Configuration package holds, as plain manifests.
 fn definitions() -> Result<Vec<(PathBuf, String)>> {
+    let folder = root().join("target/generated-manifests");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|error| format!("cannot empty {}: {error}", folder.display()))?;
+    }
+    modelplane(&["package", "manifests", "--output", &folder.display().to_string()])?;
     let mut files = Vec::new();
-    for definition in modelplane_api::xrd::all() {
-        files.push(manifest("xrds", &definition)?);
+    for name in ["", "xrds", "compositions"] {
+        let listed = fs::read_dir(folder.join(name));
+        let listed = listed.map_err(|error| format!("cannot list generated manifests: {error}"))?;
+        for entry in listed.flatten().filter(|entry| entry.path().is_file()) {
+            let path = PathBuf::from("package").join(name).join(entry.file_name());
+            files.push((path, format!("{NOTE}{}", read(&entry.path())?)));
+        }
     }
-    for info in modelplane_api::kind::ALL.iter().copied() {
-        files.push(manifest("compositions", &modelplane_api::xrd::composition(info))?);
-    }
+    files.sort();
     Ok(files)
-}
-
-fn manifest(folder: &str, object: &Value) -> Result<(PathBuf, String)> {
-    let name = object["metadata"]["name"].as_str().ok_or("a generated object has no name")?;
-    let text = serde_saphyr::to_string(object).map_err(|error| format!("cannot write {name}: {error}"))?;
-    Ok((PathBuf::from(format!("package/{folder}/{name}.yaml")), format!("{NOTE}{text}")))
 }
 
 /// The help of every command in one page.
@@ -77,21 +80,25 @@ fn command_line_reference() -> Result<(PathBuf, String)> {
 }
 
 fn help(command: &[&str]) -> Result<String> {
+    let text = modelplane(&[command, &["--help"]].concat())?;
+    Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
+}
+
+/// What a command prints.
+fn modelplane(arguments: &[&str]) -> Result<String> {
     let output = Command::new("cargo")
         .args(["run", "--quiet", "--package", "modelplane-cli", "--"])
-        .args(command)
-        .arg("--help")
+        .args(arguments)
         .env("COLUMNS", "100")
         .current_dir(root())
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
         return Err(format!(
-            "`modelplane {}` --help failed: {}",
-            command.join(" "),
+            "`modelplane {}` failed: {}",
+            arguments.join(" "),
             String::from_utf8_lossy(&output.stderr)
         ));
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

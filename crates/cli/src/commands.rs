@@ -6,6 +6,7 @@ mod completions;
 mod convert;
 mod explain;
 mod function;
+mod package;
 mod plan;
 mod render;
 mod status;
@@ -49,6 +50,9 @@ enum Command {
     /// Run Modelplane's compositions as a Crossplane composition function
     #[command(subcommand)]
     Function(function::Command),
+    /// Build what Crossplane installs: packages, or plain manifests
+    #[command(subcommand)]
+    Package(package::Command),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -66,6 +70,7 @@ impl CommandLine {
             Command::Cel(command) => command.run(),
             Command::Xrds(arguments) => arguments.run(),
             Command::Function(command) => command.run(),
+            Command::Package(command) => command.run(),
             Command::Completions(arguments) => arguments.run(),
         }
     }

@@ -45,6 +45,11 @@ pub(crate) fn print(text: &str) -> Result<(), CommandError> {
 
 /// Prints objects as YAML documents.
 pub(crate) fn print_yaml<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Result<(), CommandError> {
+    print(&to_yaml(objects)?)
+}
+
+/// Objects as YAML documents.
+pub(crate) fn to_yaml<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Result<String, CommandError> {
     let mut text = String::new();
     for object in objects {
         let document = serde_saphyr::to_string(object)
@@ -57,7 +62,7 @@ pub(crate) fn print_yaml<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Re
             text.push('\n');
         }
     }
-    print(&text)
+    Ok(text)
 }
 
 /// Prints a value as indented JSON.

@@ -57,7 +57,7 @@ async fn replicas_without_a_place_are_measured_and_made_up_kinds_are_no_labels()
         "apiVersion": "modelplane.ai/v1alpha1", "kind": "ModelDeployment",
         "metadata": {"name": "d", "namespace": "ml-team"},
         "spec": {"replicas": 3, "template": {"spec": {"engines": [{"name": "main", "members": [
-            {"role": "Standalone", "template": {"spec": {}}, "nodeSelector": {"devices": [{"name": "gpu", "selectors": [{"cel": "true"}]}]}},
+            {"role": "Standalone", "template": {"spec": {"containers": []}}, "nodeSelector": {"devices": [{"name": "gpu", "selectors": [{"cel": "true"}]}]}},
         ]}]}}},
     }}}, "requiredResources": {
         "clusters": {"items": [{"resource": {"kind": "InferenceCluster", "metadata": {"name": "c"}}}]},
