@@ -16,6 +16,7 @@ pub mod named_format;
 pub mod net;
 pub mod numbers;
 pub mod object;
+pub mod pattern;
 mod plan;
 pub mod quantity;
 pub mod semver;

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use modelplane_cel::pattern::Pattern;
+use serde_json::{Number, Value};
+
+use super::format::Format;
+use super::rules::Rules;
 
 /// The type of a value, where the schema names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +23,27 @@ pub enum Kind {
     Number,
     /// `boolean`.
     Boolean,
+}
+
+impl Kind {
+    /// The name in a schema.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    /// The type of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Object, Self::Array, Self::String, Self::Integer, Self::Number, Self::Boolean]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
 }
 
 /// What an object may hold beside its properties (`additionalProperties`).
@@ -95,4 +120,70 @@ pub struct Schema {
     pub nullable: bool,
     /// The value of an absent field.
     pub default: Option<Value>,
+    /// The keywords that only check values.
+    pub(crate) checks: Checks,
+    /// The rules of this node.
+    pub(crate) rules: Rules,
+    /// What is found in this node or below it, so that walks can skip the rest.
+    pub(crate) holds: Holds,
+}
+
+/// What a schema or a schema inside it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Holds {
+    pub(crate) embedded: bool,
+    pub(crate) keyed_lists: bool,
+    pub(crate) rules: bool,
+    pub(crate) defaults: bool,
+}
+
+impl Holds {
+    pub(crate) fn add(&mut self, other: Holds) {
+        self.embedded |= other.embedded;
+        self.keyed_lists |= other.keyed_lists;
+        self.rules |= other.rules;
+        self.defaults |= other.defaults;
+    }
+}
+
+/// Keywords that check values; also those under `allOf`, `anyOf`, `oneOf` and `not`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checks {
+    /// `additionalProperties: false`, which unlike its absence refuses fields.
+    pub(crate) closed: bool,
+    pub(crate) format: Option<(Format, String)>,
+    pub(crate) maximum: Option<Bound>,
+    pub(crate) minimum: Option<Bound>,
+    pub(crate) multiple_of: Option<Number>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) pattern: Option<(Pattern, String)>,
+    pub(crate) max_items: Option<u64>,
+    pub(crate) min_items: Option<u64>,
+    pub(crate) unique_items: bool,
+    pub(crate) max_properties: Option<u64>,
+    pub(crate) min_properties: Option<u64>,
+    pub(crate) required: Vec<String>,
+    pub(crate) enumeration: Vec<Value>,
+    pub(crate) all_of: Vec<Schema>,
+    pub(crate) any_of: Vec<Schema>,
+    pub(crate) one_of: Vec<Schema>,
+    pub(crate) not: Option<Box<Schema>>,
+}
+
+/// `maximum` or `minimum`.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub(crate) value: Number,
+    pub(crate) exclusive: bool,
+}
+
+impl Schema {
+    /// The schema of a field, named or not.
+    pub fn field(&self, name: &str) -> Option<&Schema> {
+        self.properties.get(name).or(match &self.additional_properties {
+            Additional::Schema(values) => Some(values),
+            _ => None,
+        })
+    }
 }
