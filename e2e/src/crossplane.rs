@@ -83,9 +83,14 @@ impl<'i> Installation<'i> {
             ("TLS_SERVER_SECRET_NAME", SERVER_SECRET.to_owned()),
             ("TLS_CLIENT_SECRET_NAME", CLIENT_SECRET.to_owned()),
         ]);
-        let arguments = ["core", "init", "--debug"].map(str::to_owned).to_vec();
-        let binary = self.tools.binary("crossplane");
-        Program { name: "crossplane-init", binary, arguments, environment }.run(self.folder).await?;
+        // It fails while its own definitions are not served yet; a kubelet would start it again, too.
+        until("Crossplane is initialised", async || {
+            let arguments = ["core", "init", "--debug"].map(str::to_owned).to_vec();
+            let (binary, environment) = (self.tools.binary("crossplane"), environment.clone());
+            let program = Program { name: "crossplane-init", binary, arguments, environment };
+            program.run(self.folder).await.map_err(not_yet)
+        })
+        .await?;
         Ok(Certificates {
             server: self.unpack(SERVER_SECRET).await?,
             client: self.unpack(CLIENT_SECRET).await?,
@@ -99,7 +104,10 @@ impl<'i> Installation<'i> {
     /// If one cannot be started.
     pub async fn start(&self, certificates: &Certificates) -> Outcome<Crossplane> {
         for provider in ["provider-kubernetes", "provider-helm"] {
-            let definitions = manifests::read_folder(&self.tools.definitions(provider))?;
+            let mut definitions = manifests::read_folder(&self.tools.definitions(provider))?;
+            // The kinds without namespaces are from before Crossplane 2, need a conversion webhook, and are
+            // not used by anything composed.
+            definitions.retain(|definition| text(definition, "/spec/group").contains(".m."));
             install_definitions(self.kube, &definitions).await?;
         }
         Ok(Crossplane { core: self.core(certificates)?, provider: self.provider(certificates)? })
@@ -116,8 +124,10 @@ impl<'i> Installation<'i> {
             format!("--tls-server-certs-dir={}", certificates.server.display()),
             format!("--tls-client-certs-dir={}", certificates.client.display()),
             format!("--xpkg-cache-dir={}", folder("packages")),
-            // What a composite requires is looked at again this often; the default is a minute.
-            "--poll-interval=3s".to_owned(),
+            // With the defaults (100 and 1) the burst of events when a serving stack is made opens the circuit,
+            // and its watches are all but ignored for five minutes.
+            "--circuit-breaker-burst=1000".to_owned(),
+            "--circuit-breaker-refill-rate=50".to_owned(),
         ]);
         let binary = self.tools.binary("crossplane");
         Program { name: "crossplane", binary, arguments, environment: self.environment() }.start(self.folder)

@@ -85,8 +85,7 @@ impl FunctionServer {
 }
 
 fn program<'p>(binary: &Path, certificates: &Path, port: u16) -> Program<'p> {
-    let arguments =
-        ["function", "serve", "--debug", "--metrics-address=none", &format!("--address=127.0.0.1:{port}")];
+    let arguments = ["function", "serve", "--metrics-address=none", &format!("--address=127.0.0.1:{port}")];
     Program {
         name: "function",
         binary: binary.to_owned(),

@@ -121,7 +121,7 @@ async fn up_real(keep: bool) -> Outcome<bool> {
         administrator: &administrator,
     };
     let _etcd = Etcd::start(&site)?;
-    let cluster = Cluster::start(&site, &_etcd, "real", Role::Bare).await?;
+    let mut cluster = Cluster::start(&site, &_etcd, "real", Role::Bare).await?;
     cluster.serves().await?;
     say(&format!("export KUBECONFIG={}", cluster.kube.kubeconfig_file.display()));
     std::future::pending::<()>().await;

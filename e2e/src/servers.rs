@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome, until};
 use crate::kube_api::Kube;
+use crate::manifests;
 use crate::pki::{Authority, Identity};
 use crate::process::{Process, Program, free_port};
 use crate::tools::Tools;
@@ -114,10 +115,14 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// If it never does.
-    pub async fn serves(&self) -> Outcome {
-        let kube = &self.kube;
-        until(&format!("the API server of {} is ready", self.name), async || kube.ready().await).await
+    /// If it never does, or ends.
+    pub async fn serves(&mut self) -> Outcome {
+        let statement = format!("the API server of {} is ready", self.name);
+        until(&statement, async || match self.check() {
+            Ok(()) => self.kube.ready().await.map(Ok),
+            Err(ended) => Ok(Err(ended)),
+        })
+        .await?
     }
 
     /// Fails if one of its processes has ended.
@@ -158,12 +163,16 @@ impl Cluster {
     }
 
     fn kwok<'p>(&self, site: &Site<'_>) -> Outcome<Program<'p>> {
-        let arguments = vec![
+        let mut arguments = Vec::new();
+        for stages in ["kwok-nodes", "kwok-pods"] {
+            let files = manifests::entries(&site.tools.definitions(stages))?;
+            arguments.extend(files.iter().map(|file| format!("--config={}", file.display())));
+        }
+        arguments.extend([
             format!("--kubeconfig={}", self.kube.kubeconfig_file.display()),
             "--manage-all-nodes=true".to_owned(),
             format!("--server-address=127.0.0.1:{}", free_port()?),
-            "--node-lease-duration-seconds=0".to_owned(),
-        ];
+        ]);
         Ok(program(site, "kwok", arguments))
     }
 }
@@ -219,7 +228,7 @@ fn api_server<'p>(site: &Site<'_>, etcd: &Etcd, name: &str, port: u16, files: &F
         format!("--client-ca-file={}", files.authority.display()),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-signing-key-file={}", files.key.display()),
-        format!("--service-account-key-file={}", files.key.display()),
+        format!("--service-account-key-file={}", files.certificate.display()),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
     ];

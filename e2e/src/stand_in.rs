@@ -5,14 +5,14 @@
 //! definitions, NVIDIA's DeviceClass, and the status that the gateways' controllers write. A load balancer's
 //! address is an invented one. Charts with no entry here bring nothing that anything in a run looks at.
 
-use modelplane_api::names::{CLUSTER_GATEWAY, COMPOSITE_LABEL, FLEET_GATEWAY, serving_stack_name};
+use modelplane_api::names::{CLUSTER_GATEWAY, COMPOSITE_LABEL, FLEET_GATEWAY};
 use modelplane_core::versions;
 use serde_json::{Value, json};
 
 use crate::crossplane::{create_namespace, install_definitions};
 use crate::failure::{Failure, Outcome};
 use crate::kube_api::{Kube, Target, is_true, label, list, name, text};
-use crate::resources::{DEVICE_CLASS, GATEWAY, HTTP_ROUTE, RELEASE};
+use crate::resources::{DEVICE_CLASS, GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, RELEASE};
 use crate::tools::repository;
 
 /// Label on every Release that the stand-in has marked ready.
@@ -71,15 +71,21 @@ impl StandIn {
 
     /// The cluster whose serving stack wants the release; the control plane's own gateway wants the others.
     fn cluster_of(&self, release: &Value) -> &Kube {
+        // The label names the outermost composite, which is the InferenceCluster, not its ServingStack.
         let composite = label(release, COMPOSITE_LABEL);
-        let found = self.clusters.iter().find(|(name, ..)| serving_stack_name(name) == composite);
+        let found = self.clusters.iter().find(|(name, ..)| name == composite);
         found.map_or(&self.control, |(_, _, kube)| kube)
     }
 }
 
-/// Does what a gateway's controller does: accepts Gateways and routes, and tells the address.
+/// Does what a gateway's controller does: accepts classes, Gateways and routes, and tells the address.
 async fn run_gateway(kube: &Kube, gateway: &str, address: &str) -> Outcome {
-    let Ok(gateways) = kube.list(GATEWAY, "", "").await else { return Ok(()) };
+    let Ok(classes) = kube.list(GATEWAY_CLASS, "", "").await else { return Ok(()) };
+    for class in classes.iter().filter(|class| !is_true(class, "Accepted")) {
+        let status = json!({"status": {"conditions": [condition("Accepted", "Accepted")]}});
+        kube.merge(Target::of(GATEWAY_CLASS, class), "status", &status).await?;
+    }
+    let gateways = kube.list(GATEWAY, "", "").await?;
     for object in gateways.iter().filter(|object| name(object) == gateway && !is_true(object, "Programmed")) {
         let status = json!({"status": {
             "addresses": [{"type": "IPAddress", "value": address}],

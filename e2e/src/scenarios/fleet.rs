@@ -22,8 +22,10 @@ pub(super) async fn becomes_ready(environment: &mut Environment) -> Outcome {
     for (cluster, address) in CLUSTERS {
         let found = until(&format!("InferenceCluster {cluster} is ready"), async || {
             let found = kube.get(INFERENCE_CLUSTER, "", cluster).await.map_err(not_yet)?;
-            let ready = is_true(&found, "Ready") && is_true(&found, "Synced");
-            if ready { Ok(found) } else { Err(conditions(&found)) }
+            // `Ready` alone is true for a moment before the stack is composed; see docs/divergences.md.
+            let ready = ["Ready", "Synced", "BackendReady"].iter().all(|type_| is_true(&found, type_));
+            let has_address = !text(&found, "/status/gateway/address").is_empty();
+            if ready && has_address { Ok(found) } else { Err(conditions(&found)) }
         })
         .await?;
         let published = text(&found, "/status/gateway/address");

@@ -11,9 +11,10 @@ use crate::kube_api::{Target, name};
 
 /// Killed in the middle of a change, and gone for a while: everything stays; back again, the change is made.
 pub(super) async fn loses_nothing(environment: &mut Environment) -> Outcome {
-    let before = uids(&serves(environment, "qwen", 2).await?);
+    let replicas_before = serves(environment, "qwen", 2).await?;
+    let before = uids(&replicas_before);
     let mut objects = Vec::new();
-    for replica in before.keys() {
+    for replica in &replicas_before {
         objects.extend(objects_of(environment, replica).await?);
     }
     let objects = uids(&objects);
@@ -35,7 +36,7 @@ pub(super) async fn loses_nothing(environment: &mut Environment) -> Outcome {
     ensure(kept, || format!("replicas were replaced: {before:?}, then {now:?}"))?;
     let mut there = Vec::new();
     for replica in after.iter().filter(|replica| before.contains_key(name(replica))) {
-        there.extend(objects_of(environment, name(replica)).await?);
+        there.extend(objects_of(environment, replica).await?);
     }
     let there = uids(&there);
     ensure(there == objects, || format!("Objects were replaced: {objects:?}, then {there:?}"))

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use modelplane_api::kind::Object as _;
 use modelplane_api::model_deployment::ModelDeployment;
 use modelplane_api::model_replica::ModelReplica;
-use modelplane_api::names::{CLUSTER_LABEL, COMPOSITE_LABEL, DEPLOYMENT_LABEL, WORKLOAD_NAMESPACE};
+use modelplane_api::names::{CLUSTER_LABEL, DEPLOYMENT_LABEL, WORKLOAD_NAMESPACE};
 use serde_json::Value;
 
 use crate::environment::{Environment, TEAM};
 use crate::failure::{Outcome, not_yet, until};
-use crate::kube_api::{conditions, is_true, label, name, text, uid};
+use crate::kube_api::{conditions, is_true, label, list, name, text, uid};
 use crate::resources::{DEPLOYMENT, OBJECT, Resource};
 
 /// ModelDeployment.
@@ -73,10 +73,13 @@ pub(super) async fn workload(environment: &Environment, replica: &Value) -> Outc
     kube.get(DEPLOYMENT, WORKLOAD_NAMESPACE, &name).await
 }
 
-/// The provider Objects that a composite composed.
-pub(super) async fn objects_of(environment: &Environment, composite: &str) -> Outcome<Vec<Value>> {
-    let labels = format!("{COMPOSITE_LABEL}={composite}");
-    environment.control().list(OBJECT, TEAM, &labels).await
+/// The provider Objects that a replica composed.
+pub(super) async fn objects_of(environment: &Environment, replica: &Value) -> Outcome<Vec<Value>> {
+    let owned =
+        |object: &Value| list(object, "/metadata/ownerReferences").iter().any(|o| o["uid"] == uid(replica));
+    let mut objects = environment.control().list(OBJECT, TEAM, "").await?;
+    objects.retain(owned);
+    Ok(objects)
 }
 
 /// Waits until a deployment, its replicas and everything on the clusters are gone.
