@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use modelplane_crossplane::server::{self, Collector, DEFAULT_MAX_REQUEST_BYTES, Options};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::outcome::{CommandError, CommandResult, Verdict};
 
@@ -98,11 +101,14 @@ impl Arguments {
     }
 
     fn start_logging(&self) {
-        let level = if self.debug { tracing::Level::DEBUG } else { tracing::Level::INFO };
-        let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+        let level = if self.debug { LevelFilter::DEBUG } else { LevelFilter::INFO };
+        // The transport's own debugging drowns everything else.
+        let filter = Targets::new().with_default(LevelFilter::INFO).with_target("modelplane", level);
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let registry = tracing_subscriber::registry().with(filter);
         match self.log_format {
-            LogFormat::Json => builder.json().flatten_event(true).init(),
-            LogFormat::Text => builder.init(),
+            LogFormat::Json => registry.with(lines.json().flatten_event(true)).init(),
+            LogFormat::Text => registry.with(lines).init(),
         }
         std::panic::set_hook(Box::new(log_panic));
     }

@@ -33,14 +33,13 @@ impl Repository {
 impl FromStr for Repository {
     type Err = String;
 
-    /// Crossplane takes fully qualified references only, so there is no default host.
+    /// Crossplane takes fully qualified references only: no default host, and none without a dot.
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((host, path)) = text.split_once('/') else {
             return Err("write HOST/PATH, such as registry.example.org/acme".to_owned());
         };
-        let is_host = host == "localhost" || host.contains(['.', ':']);
-        let host_ok =
-            host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte)) && is_host;
+        let host_ok = host.contains('.')
+            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte));
         if !host_ok {
             return Err(format!("{host:?} is not the host of a registry, such as registry.example.org"));
         }
@@ -121,7 +120,7 @@ mod tests {
     fn functions_are_called_what_crossplane_calls_them() {
         let cases = [
             ("registry.example.org/modelplane", "modelplane-modelplane-function"),
-            ("localhost:5000/a/b.c", "a-b-c-modelplane-function"),
+            ("127.0.0.1:5000/a/b.c", "a-b-c-modelplane-function"),
             ("registry.example.org/with_underscore", "withunderscore-modelplane-function"),
         ];
         for (repository, name) in cases {
@@ -137,6 +136,7 @@ mod tests {
         for text in [
             "acme",
             "acme/x",
+            "localhost:5000/acme",
             "https://registry.example.org/acme",
             "registry.example.org/",
             "a.b/A",
