@@ -4,6 +4,7 @@ mod files;
 mod generate;
 mod tidy;
 mod vendor;
+mod vendor_kubernetes;
 mod versions;
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 //! `xtask vendor`: fetches the third-party resource definitions named in `modelplane_core::versions` and
-//! writes them to `third_party/crds/`.
+//! writes them to `third_party/crds/`; the schemas of built-in kinds go to `third_party/kubernetes/`.
 //!
 //! Definitions come from Go modules, through the Go tool and its checksum database. What a server does
 //! not need (prose) or owns itself (`status`, `creationTimestamp`) is left out; schemas, defaults, CEL
@@ -15,6 +15,8 @@ use std::process::Command;
 use modelplane_core::versions::{CRD_BUNDLES, CrdBundle};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::vendor_kubernetes;
 
 /// What has been done to each file.
 #[derive(Debug, Default)]
@@ -92,11 +94,13 @@ struct Origin {
 /// What `go mod download -json` prints.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Download {
+pub(crate) struct Download {
+    /// Where the module is.
     #[serde(default)]
-    dir: PathBuf,
+    pub dir: PathBuf,
+    /// Its checksum.
     #[serde(default)]
-    sum: String,
+    pub sum: String,
     error: Option<String>,
 }
 
@@ -115,6 +119,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<Report, VendorError> {
     for bundle in CRD_BUNDLES {
         vendor(bundle, root, check, &mut report)?;
     }
+    vendor_kubernetes::vendor(root, check, &mut report)?;
     let stale = report.stale();
     if check && !stale.is_empty() {
         return Err(VendorError::Stale(stale));
@@ -144,7 +149,7 @@ fn vendor(bundle: &CrdBundle, root: &Path, check: bool, report: &mut Report) -> 
     let download = fetch(&module)?;
     let folder = root.join("third_party/crds").join(bundle.folder);
     let origin_path = folder.join("origin.json");
-    verify(&origin_path, bundle, &module, &download.sum)?;
+    verify_checksum(&origin_path, bundle.version, &module, &download.sum)?;
 
     let origin = Origin {
         go_module: bundle.go_module.to_owned(),
@@ -167,7 +172,8 @@ fn vendor(bundle: &CrdBundle, root: &Path, check: bool, report: &mut Report) -> 
     Ok(())
 }
 
-fn fetch(module: &str) -> Result<Download, VendorError> {
+/// Downloads a module, given with its version.
+pub(crate) fn fetch(module: &str) -> Result<Download, VendorError> {
     let failed = |message: String| VendorError::Download { module: module.to_owned(), message };
     // The folder keeps an enclosing Go module, if there is one, out of it.
     let output = Command::new("go")
@@ -184,13 +190,18 @@ fn fetch(module: &str) -> Result<Download, VendorError> {
 }
 
 /// Fails if the same version had another checksum when it was vendored before.
-fn verify(path: &Path, bundle: &CrdBundle, module: &str, sum: &str) -> Result<(), VendorError> {
+pub(crate) fn verify_checksum(
+    path: &Path,
+    version: &str,
+    module: &str,
+    sum: &str,
+) -> Result<(), VendorError> {
     if !path.exists() {
         return Ok(());
     }
     let recorded: Origin = serde_json::from_str(&read(path)?)
         .map_err(|error| VendorError::Malformed { path: path.to_owned(), message: error.to_string() })?;
-    if recorded.version == bundle.version && recorded.module_checksum != sum {
+    if recorded.version == version && recorded.module_checksum != sum {
         return Err(VendorError::Checksum {
             module: module.to_owned(),
             recorded: recorded.module_checksum,
@@ -252,7 +263,7 @@ fn without_prose(value: &mut Value) {
 }
 
 /// JSON indented by one space: diffs stay readable at two thirds of the usual size.
-fn pretty<T: Serialize>(value: &T) -> String {
+pub(crate) fn pretty<T: Serialize>(value: &T) -> String {
     let mut out = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
@@ -261,11 +272,13 @@ fn pretty<T: Serialize>(value: &T) -> String {
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-fn read(path: &Path) -> Result<String, VendorError> {
+/// The text of a file.
+pub(crate) fn read(path: &Path) -> Result<String, VendorError> {
     fs::read_to_string(path).map_err(|source| VendorError::File { path: path.to_owned(), source })
 }
 
-fn write(path: &Path, content: &str, check: bool) -> Result<Outcome, VendorError> {
+/// Writes a file that differs; with `check` only says so.
+pub(crate) fn write(path: &Path, content: &str, check: bool) -> Result<Outcome, VendorError> {
     if fs::read_to_string(path).is_ok_and(|present| present == content) {
         return Ok(Outcome::Unchanged);
     }
