@@ -36,6 +36,15 @@ bench *ARGS:
 fuzz TARGET SECONDS="60":
     cd crates/cel && cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}
 
+# Build the real binaries for `just e2e` (needs Go); prints where they are
+e2e-tools:
+    e2e/tools/build
+
+# Run against real Kubernetes and Crossplane; see e2e/README.md
+e2e *ARGS:
+    cargo build --locked --package modelplane-cli --package e2e
+    cargo run --locked --quiet --package e2e -- {{ARGS}}
+
 # What CI runs
 ci:
     bash .ci/run

@@ -13,10 +13,10 @@ use crate::tools::Tools;
 const CONTROL_CONTROLLERS: &str =
     "namespace-controller,garbage-collector-controller,serviceaccount-controller";
 
-/// Controllers that run workloads; nodes are kwok's business.
+/// Controllers that run workloads; kwok only plays the nodes' kubelets.
 const WORKLOAD_CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
     root-ca-certificate-publisher-controller,deployment-controller,replicaset-controller,job-controller,\
-    resourceclaim-controller,endpointslice-controller";
+    resourceclaim-controller,endpointslice-controller,node-lifecycle-controller";
 
 /// What a cluster is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
