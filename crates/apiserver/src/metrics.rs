@@ -1,0 +1,110 @@
+//! Counters of requests, watches and the store, in the Prometheus text format at `/metrics`.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use modelplane_store::Store;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::registry::Resource;
+
+/// Upper bounds of the latency buckets, in seconds.
+const BUCKETS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: &'static str,
+    resource: String,
+    code: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LatencyLabels {
+    verb: &'static str,
+    resource: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabels {
+    resource: String,
+}
+
+type Latencies = Family<LatencyLabels, Histogram, fn() -> Histogram>;
+
+/// The server's metrics.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    latencies: Latencies,
+    watchers: Family<ResourceLabels, Gauge>,
+    revision: Gauge<u64, AtomicU64>,
+    compacted: Gauge<u64, AtomicU64>,
+}
+
+/// Counts a watcher until it is dropped.
+pub(crate) struct WatcherGuard(Gauge);
+
+impl Drop for WatcherGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    /// Metrics at zero.
+    pub(crate) fn new() -> Metrics {
+        let mut registry = Registry::default();
+        let requests = Family::default();
+        registry.register(
+            "apiserver_request",
+            "Requests by verb, resource and status code",
+            requests.clone(),
+        );
+        let latencies: Latencies = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "Time to the response's head; watches excluded",
+            latencies.clone(),
+        );
+        let watchers = Family::default();
+        registry.register("apiserver_watchers", "Open watches by resource", watchers.clone());
+        let revision = Gauge::default();
+        registry.register("store_revision", "The latest revision", revision.clone());
+        let compacted = Gauge::default();
+        registry.register("store_compacted_revision", "The oldest revision kept", compacted.clone());
+        Metrics { registry, requests, latencies, watchers, revision, compacted }
+    }
+
+    /// Counts a finished request.
+    pub(crate) fn request(&self, verb: &'static str, resource: &str, code: u16, took: Duration) {
+        let resource = resource.to_owned();
+        if verb != "watch" {
+            let labels = LatencyLabels { verb, resource: resource.clone() };
+            self.latencies.get_or_create(&labels).observe(took.as_secs_f64());
+        }
+        self.requests.get_or_create(&RequestLabels { verb, resource, code }).inc();
+    }
+
+    /// Counts a watch while the guard lives.
+    pub(crate) fn watcher(&self, resource: &Resource) -> WatcherGuard {
+        let gauge = self.watchers.get_or_create_owned(&ResourceLabels { resource: resource.qualified() });
+        gauge.inc();
+        WatcherGuard(gauge)
+    }
+
+    /// All metrics as text.
+    pub(crate) fn text(&self, store: &Store) -> String {
+        self.revision.set(store.revision());
+        self.compacted.set(store.compacted());
+        let mut text = String::new();
+        // Writing to memory cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

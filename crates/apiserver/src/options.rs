@@ -1,0 +1,54 @@
+//! How to run a server.
+
+use std::path::PathBuf;
+
+/// Where objects are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataLocation {
+    /// In memory: everything is gone when the server stops.
+    Memory,
+    /// In this store file, with the certificates.
+    File(PathBuf),
+}
+
+/// Which built-in kinds are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Namespaces, configuration, access and definitions: a control plane without workloads.
+    ControlPlane,
+    /// The same and everything that runs on a cluster: nodes, pods, deployments, device claims, …
+    Workload,
+}
+
+/// How to run a server.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where objects are kept.
+    pub data: DataLocation,
+    /// Which built-in kinds are served.
+    pub profile: Profile,
+    /// Host names and addresses the server's certificate is valid for, beside the loopback ones.
+    pub hosts: Vec<String>,
+    /// API groups whose objects the `admin`, `edit` and `view` roles cover.
+    pub groups: Vec<String>,
+    /// Where to append one JSON line per request; `None` for no audit log.
+    pub audit_log: Option<PathBuf>,
+}
+
+impl Options {
+    /// A server that keeps nothing.
+    pub fn in_memory(profile: Profile) -> Options {
+        Options {
+            data: DataLocation::Memory,
+            profile,
+            hosts: Vec::new(),
+            groups: Vec::new(),
+            audit_log: None,
+        }
+    }
+
+    /// A server whose data is in a file.
+    pub fn in_file(file: impl Into<PathBuf>, profile: Profile) -> Options {
+        Options { data: DataLocation::File(file.into()), ..Options::in_memory(profile) }
+    }
+}

@@ -1,0 +1,206 @@
+//! The way of a request: path, identity, permission, negotiation, verb, answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+
+use crate::access::{self, Action};
+use crate::core::Core;
+use crate::discovery::{openapi, resources};
+use crate::http::negotiate::{self, Format};
+use crate::http::query::Query;
+use crate::http::request::{Path, ResourcePath, Verb};
+use crate::http::{body, respond};
+use crate::identity::Identity;
+use crate::status::{ApiError, ApiResult, Target};
+use crate::verbs::{self, Context};
+
+/// Whose request it is.
+pub(crate) enum Caller {
+    /// Known from the start: a request within the process.
+    Known(Identity),
+    /// To be found out: over the network, with the client certificate's identity if one was shown.
+    Network(Option<Identity>),
+}
+
+/// Handles any request.
+pub(crate) async fn handle<B>(core: Arc<Core>, caller: Caller, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query());
+    let path = Path::parse(parts.uri.path());
+    let (verb, resource) = match &path {
+        Path::Resource(path) => {
+            let verb = Verb::of(&parts.method, path, &query).map_or("other", Verb::as_str);
+            // Only names that are served become labels.
+            let known = core.registry().resource(&path.group, &path.resource).map(|found| found.qualified());
+            (verb, known.unwrap_or_default())
+        }
+        Path::Other(_) => ("get", String::new()),
+    };
+    let head = parts.method == Method::HEAD;
+    let outcome = match path {
+        Path::Resource(path) => resource_request(&core, caller, (parts, query, path), body).await,
+        Path::Other(path) => other_request(&core, caller, &parts, (&path, &query)),
+    };
+    let mut response = outcome.unwrap_or_else(|error| respond::error(&error, Format::Json));
+    core.metrics.request(verb, &resource, response.status().as_u16(), started.elapsed());
+    if head {
+        *response.body_mut() = Body::empty();
+    }
+    response
+}
+
+fn identify(core: &Core, caller: Caller, headers: &HeaderMap) -> ApiResult<Identity> {
+    match caller {
+        Caller::Known(identity) => Ok(identity),
+        Caller::Network(certificate) => access::authenticate(core, certificate.as_ref(), headers),
+    }
+}
+
+async fn resource_request<B>(
+    core: &Arc<Core>,
+    caller: Caller,
+    request: (Parts, Query, ResourcePath),
+    body: B,
+) -> ApiResult<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let (parts, query, path) = request;
+    let identity = identify(core, caller, &parts.headers)?;
+    let verb = Verb::of(&parts.method, &path, &query).ok_or_else(ApiError::method_not_allowed)?;
+    let name = path.name.as_deref().unwrap_or_default();
+    let action = Action {
+        verb: verb.as_str(),
+        group: &path.group,
+        resource: &path.resource,
+        subresource: path.subresource.as_deref().unwrap_or_default(),
+        namespace: path.namespace.as_deref().unwrap_or_default(),
+        name,
+        path: "",
+    };
+    access::authorize(core, &identity, &action).map_err(|why| {
+        ApiError::forbidden(Target { group: &path.group, resource: &path.resource, name }, &why)
+    })?;
+    let registry = core.registry();
+    let (resource, version) =
+        registry.find(&path.group, &path.version, &path.resource).ok_or_else(ApiError::no_such_resource)?;
+    let accept = negotiate::accept(&parts.headers)?;
+    let context = Context {
+        core: Arc::clone(core),
+        identity,
+        verb,
+        query,
+        resource: Arc::clone(resource),
+        version,
+        accept,
+        warnings: Vec::new(),
+        headers: parts.headers,
+        path,
+    };
+    drop(registry);
+    let body = if matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
+        Bytes::new()
+    } else {
+        body::read(body).await?
+    };
+    // The largest futures of the server: on the heap, so that callers stay small.
+    Box::pin(verbs::dispatch(context, body)).await
+}
+
+fn other_request(
+    core: &Arc<Core>,
+    caller: Caller,
+    parts: &Parts,
+    asked: (&str, &Query),
+) -> ApiResult<Response<Body>> {
+    let (path, query) = asked;
+    if let Some(response) = health(core, path, query) {
+        return Ok(response);
+    }
+    let identity = identify(core, caller, &parts.headers)?;
+    let verb = parts.method.as_str().to_ascii_lowercase();
+    let action = Action { verb: &verb, path, ..Action::default() };
+    access::authorize(core, &identity, &action).map_err(|why| {
+        let mut error = ApiError::forbidden(Target { group: "", resource: "", name: "" }, &why);
+        error.message = format!("forbidden: {why}");
+        error
+    })?;
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let registry = core.registry();
+    if let Some(response) = resources::answer(&registry, path, &parts.headers) {
+        return Ok(response);
+    }
+    if path.starts_with("/openapi/") {
+        return openapi::answer(core, &registry, path, (query, &parts.headers));
+    }
+    match path {
+        "/version" => Ok(respond::document(StatusCode::OK, Format::Json, &version(), true)),
+        "/metrics" => Ok(respond::text(StatusCode::OK, core.metrics.text(&core.store))),
+        "" => {
+            let paths = [
+                "/api",
+                "/apis",
+                "/healthz",
+                "/livez",
+                "/metrics",
+                "/openapi/v2",
+                "/openapi/v3",
+                "/readyz",
+                "/version",
+            ];
+            Ok(respond::document(StatusCode::OK, Format::Json, &serde_json::json!({"paths": paths}), true))
+        }
+        _ if path.starts_with("/api/") || path.starts_with("/apis/") => Err(ApiError::no_such_resource()),
+        _ => Ok(respond::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+    }
+}
+
+fn health(core: &Core, path: &str, query: &Query) -> Option<Response<Body>> {
+    let endpoint = ["/healthz", "/livez", "/readyz"].into_iter().find(|endpoint| {
+        path.strip_prefix(endpoint).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })?;
+    let stopping = *core.stopping.borrow();
+    let ready = !(stopping && endpoint == "/readyz");
+    let code = if ready { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+    if !query.has("verbose") && ready {
+        return Some(respond::text(code, "ok"));
+    }
+    let mark = if ready { "[+]shutdown ok" } else { "[-]shutdown failed: the server is stopping" };
+    let verdict = if ready { "passed" } else { "failed" };
+    let text = format!("[+]ping ok\n[+]store ok\n{mark}\n{} check {verdict}\n", &endpoint[1..]);
+    Some(respond::text(code, text))
+}
+
+/// What `/version` says: the Kubernetes version whose behaviour is followed.
+fn version() -> serde_json::Value {
+    serde_json::json!({
+        "major": "1", "minor": "36",
+        "emulationMajor": "1", "emulationMinor": "36",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+        "gitVersion": concat!("v1.36.0+modelplane-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, arch()),
+    })
+}
+
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

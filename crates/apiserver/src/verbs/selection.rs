@@ -1,0 +1,73 @@
+//! Label and field selectors of lists, watches and collection deletes.
+
+use modelplane_apimachinery::selector::{FieldSelector, LabelSelector};
+use serde_json::{Map, Value, json};
+
+use super::Context;
+use crate::object::encode::Glance;
+use crate::registry::Resource;
+use crate::status::{ApiError, ApiResult};
+
+const NAME: &str = "metadata.name";
+
+/// Which objects a request is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    labels: Option<LabelSelector>,
+    fields: Option<FieldSelector>,
+    /// The only name that can match, known without reading objects.
+    name: Option<String>,
+    /// The fields are found in metadata alone.
+    shallow: bool,
+}
+
+impl Selection {
+    /// Reads `labelSelector` and `fieldSelector`; a name in the path selects as well.
+    pub(crate) fn of(context: &Context) -> ApiResult<Selection> {
+        let labels = context
+            .query
+            .get("labelSelector")
+            .map(LabelSelector::parse)
+            .transpose()
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let supported: Vec<&str> =
+            context.version().selectable.iter().map(|(field, _)| field.as_str()).collect();
+        let text = context.query.get("fieldSelector");
+        let fields = text
+            .map(|text| FieldSelector::parse(text, &supported))
+            .transpose()
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let shallow = text.is_none_or(|text| !supported.iter().any(|field| text.contains(field)));
+        let name = context
+            .path
+            .name
+            .clone()
+            .or_else(|| fields.as_ref().and_then(|fields| fields.required(NAME)).map(str::to_owned));
+        Ok(Selection { labels, fields, name, shallow })
+    }
+
+    /// Whether every object matches.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_none() && self.fields.is_none() && self.name.is_none()
+    }
+
+    /// Whether a stored object matches.
+    pub(crate) fn matches(&self, resource: &Resource, key: &str, stored: &[u8]) -> bool {
+        if let Some(wanted) = &self.name
+            && resource.split_key(key).1 != wanted
+        {
+            return false;
+        }
+        if let Some(labels) = &self.labels
+            && !labels.matches(Glance::of(stored).labels.as_ref())
+        {
+            return false;
+        }
+        let Some(fields) = &self.fields else { return true };
+        if self.shallow {
+            let (namespace, name) = resource.split_key(key);
+            return fields.matches(&json!({"metadata": {"name": name, "namespace": namespace}}));
+        }
+        fields.matches(&serde_json::from_slice(stored).unwrap_or(Value::Object(Map::new())))
+    }
+}

@@ -1,0 +1,156 @@
+//! What the tests of the server share: a server in memory, raw requests, a definition to play with.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use modelplane_apiserver::{ApiServer, Identity, InProcess, Options, Profile};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+/// A server that keeps nothing.
+pub async fn server() -> ApiServer {
+    ApiServer::start(Options::in_memory(Profile::Workload)).await.unwrap()
+}
+
+/// An answer, decoded if it is JSON.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: http::HeaderMap,
+    pub text: String,
+    pub value: Value,
+}
+
+/// Raw requests as the administrator.
+#[derive(Clone)]
+pub struct Caller(pub InProcess);
+
+impl Caller {
+    pub fn new(server: &ApiServer) -> Caller {
+        Caller(server.in_process(Identity::admin()))
+    }
+
+    pub async fn raw(&self, request: Request<Full<Bytes>>) -> Answer {
+        let response = self.0.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let value = serde_json::from_str(&text).unwrap_or_default();
+        Answer { code: parts.status.as_u16(), headers: parts.headers, text, value }
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type)
+            .header("user-agent", "tests/1")
+            .body(Full::new(body.into()))
+            .unwrap();
+        self.raw(request).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, "application/json", "").await
+    }
+
+    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        let request = Request::builder().uri(path).header("accept", accept).body(Full::default()).unwrap();
+        self.raw(request).await
+    }
+
+    pub async fn post(&self, path: &str, object: &Value) -> Answer {
+        self.send(Method::POST, path, "application/json", object.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, object: &Value) -> Answer {
+        self.send(Method::PUT, path, "application/json", object.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, "application/json", "").await
+    }
+
+    pub async fn merge(&self, path: &str, patch: &Value) -> Answer {
+        self.send(Method::PATCH, path, "application/merge-patch+json", patch.to_string()).await
+    }
+
+    pub async fn apply(&self, path: &str, manager: &str, object: &Value) -> Answer {
+        let path = format!("{path}{}fieldManager={manager}", if path.contains('?') { '&' } else { '?' });
+        self.send(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string()).await
+    }
+}
+
+/// A definition with everything a definition can have.
+pub fn widgets() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "subresources": {
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+                "additionalPrinterColumns": [
+                    {"name": "Size", "type": "string", "jsonPath": ".spec.size"},
+                    {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"},
+                    {"name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas", "priority": 1},
+                ],
+                "selectableFields": [{"jsonPath": ".spec.size"}],
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "description": "A widget.",
+                    "properties": {
+                        "spec": {
+                            "type": "object", "required": ["size"], "description": "What is wanted.",
+                            "properties": {
+                                "size": {"type": "string", "enum": ["small", "large"], "description": "How big."},
+                                "replicas": {"type": "integer", "minimum": 0, "default": 1},
+                                "parts": {
+                                    "type": "array", "x-kubernetes-list-type": "map",
+                                    "x-kubernetes-list-map-keys": ["name"],
+                                    "items": {
+                                        "type": "object", "required": ["name"],
+                                        "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+                                    },
+                                },
+                            },
+                        },
+                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+pub const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";
+
+pub fn widget(name: &str) -> Value {
+    json!({
+        "apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": name},
+        "spec": {"size": "small"},
+    })
+}
+
+/// A server that knows widgets.
+pub async fn with_widgets() -> (ApiServer, Caller) {
+    let server = server().await;
+    let caller = Caller::new(&server);
+    let created = caller.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &widgets()).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    (server, caller)
+}
