@@ -1,0 +1,46 @@
+//! The API server of a simulated cluster, listening on loopback.
+
+use std::sync::Arc;
+
+use modelplane_apiserver::{ApiServer, Identity, InProcess, Options, Profile};
+use modelplane_engine::metrics::Metrics;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::{StartError, listen_error};
+
+/// An API server, its addresses and the task that serves it.
+pub(super) struct Running {
+    pub(super) service: InProcess,
+    pub(super) server_url: String,
+    pub(super) kubeconfig: String,
+    pub(super) dirty: Arc<Notify>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) task: JoinHandle<()>,
+}
+
+/// Starts one, with its objects in memory: what is on a simulated cluster is put there again by those who did.
+pub(super) async fn start(cluster: &str) -> Result<Running, StartError> {
+    let api = ApiServer::start(Options::in_memory(Profile::Workload))
+        .await
+        .map_err(|error| failed(cluster, error))?;
+    let listener =
+        TcpListener::bind(("127.0.0.1", 0)).await.map_err(|source| listen_error(cluster, source))?;
+    let address = listener.local_addr().map_err(|source| listen_error(cluster, source))?;
+    let server_url = format!("https://{address}");
+    let kubeconfig =
+        api.kubeconfig(&Identity::admin(), &server_url).map_err(|error| failed(cluster, error))?;
+    let service = api.in_process(Identity::component("simulator"));
+    let name = cluster.to_owned();
+    let task = tokio::spawn(async move {
+        if let Err(error) = api.serve(listener, std::future::pending::<()>()).await {
+            tracing::warn!(%error, cluster = name, "the API server of a simulated cluster stopped");
+        }
+    });
+    Ok(Running { service, server_url, kubeconfig, dirty: Arc::default(), metrics: Arc::default(), task })
+}
+
+fn failed(cluster: &str, error: modelplane_apiserver::StartError) -> StartError {
+    StartError::ApiServer { cluster: cluster.to_owned(), source: Box::new(error) }
+}
