@@ -145,6 +145,8 @@ impl Cluster {
             format!("--controllers={controllers}"),
             format!("--service-account-private-key-file={}", files.key.display()),
             format!("--root-ca-file={}", files.authority.display()),
+            // kwok's nodes become ready once and send no heartbeats.
+            "--node-monitor-grace-period=24h".to_owned(),
         ]);
         Ok(program(site, "kube-controller-manager", arguments))
     }

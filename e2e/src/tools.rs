@@ -36,7 +36,7 @@ impl Tools {
             None => user_cache().join("modelplane/e2e"),
         };
         let missing = |name: &&str| !folder.join(name).is_file();
-        let mut lacks: Vec<&str> = BINARIES.iter().copied().filter(|name| missing(&name)).collect();
+        let mut lacks: Vec<&str> = BINARIES.iter().copied().filter(|name| missing(name)).collect();
         if !folder.join("definitions/crossplane").is_dir() {
             lacks.push("definitions");
         }

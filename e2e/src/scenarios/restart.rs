@@ -39,5 +39,8 @@ pub(super) async fn loses_nothing(environment: &mut Environment) -> Outcome {
         there.extend(objects_of(environment, replica).await?);
     }
     let there = uids(&there);
-    ensure(there == objects, || format!("Objects were replaced: {objects:?}, then {there:?}"))
+    ensure(there == objects, || format!("Objects were replaced: {objects:?}, then {there:?}"))?;
+    // Leaves room for the scenarios that follow.
+    environment.control().merge(target, "", &json!({"spec": {"replicas": 2}})).await?;
+    serves(environment, "qwen", 2).await.map(drop)
 }

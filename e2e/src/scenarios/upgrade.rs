@@ -12,18 +12,19 @@ use serde_json::{Value, json};
 use super::view::{MODEL_DEPLOYMENT, MODEL_REPLICA, objects_of, remove, serves};
 use crate::environment::{Environment, TEAM};
 use crate::failure::{Failure, Outcome, ensure, not_yet, until};
-use crate::kube_api::{Kube, Mode, Target, is_true, name, uid};
+use crate::kube_api::{Kube, Mode, Target, conditions, is_true, name, uid};
 use crate::manifests;
 use crate::resources::{DEPLOYMENT, HTTP_ROUTE, OBJECT, RESOURCE_CLAIM_TEMPLATE, Resource};
 
 const NAME: &str = "legacy";
 const CLUSTER: &str = "west";
+const REPLICA: &str = "legacy-06317";
 
 /// What upstream's Objects keep on the cluster.
 const THERE: [(Resource, &str); 3] = [
     (DEPLOYMENT, "legacy-06317-engine-01619"),
     (RESOURCE_CLAIM_TEMPLATE, "legacy-06317-engine-standalone-devices-e20df"),
-    (HTTP_ROUTE, "legacy-06317"),
+    (HTTP_ROUTE, REPLICA),
 ];
 
 /// Replica, endpoint and Objects keep their unique ids, and so does everything on the cluster.
@@ -32,10 +33,15 @@ pub(super) async fn recreates_nothing(environment: &mut Environment) -> Outcome 
     let composed = compose_like_upstream(kube).await?;
     let there = there(environment).await?;
 
-    for (resource, composite) in [(MODEL_REPLICA, "legacy-06317"), (MODEL_DEPLOYMENT, NAME)] {
-        let patch = json!({"metadata": {"annotations": {PAUSED_ANNOTATION: null}}});
-        kube.merge(Target::new(resource, TEAM, composite), "", &patch).await?;
-    }
+    let resume = json!({"metadata": {"annotations": {PAUSED_ANNOTATION: null}}});
+    kube.merge(Target::new(MODEL_REPLICA, TEAM, REPLICA), "", &resume).await?;
+    // Only a replica that is ready has an endpoint, so the deployment goes on once it is, as it was upstream.
+    until("the replica is ready", async || {
+        let found = kube.get(MODEL_REPLICA, TEAM, REPLICA).await.map_err(not_yet)?;
+        if is_true(&found, "Ready") { Ok(()) } else { Err(conditions(&found)) }
+    })
+    .await?;
+    kube.merge(Target::new(MODEL_DEPLOYMENT, TEAM, NAME), "", &resume).await?;
     let replicas = serves(environment, NAME, 1).await?;
     for before in &composed {
         let resource = Resource::of_manifest(before)?;
@@ -53,7 +59,7 @@ pub(super) async fn recreates_nothing(environment: &mut Environment) -> Outcome 
     for object in &objects {
         until(&format!("Object {} is in sync", name(object)), async || {
             let found = kube.get(OBJECT, TEAM, name(object)).await.map_err(not_yet)?;
-            if is_true(&found, "Synced") { Ok(()) } else { Err(crate::kube_api::conditions(&found)) }
+            if is_true(&found, "Synced") { Ok(()) } else { Err(conditions(&found)) }
         })
         .await?;
     }
