@@ -1,0 +1,349 @@
+//! Sending a request to an endpoint, and to another one if that failed harmlessly.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Request, Response, StatusCode, Uri, Version};
+
+use crate::balance::{self, Choice, Draw, NoChoice};
+use crate::body::{ClientFailure, RequestBody};
+use crate::endpoint::{Endpoint, locked};
+use crate::headers;
+use crate::model;
+use crate::policy::{Exchange, client_failed};
+use crate::random;
+use crate::refusal::Refusal;
+use crate::reply::ReplyBody;
+use crate::retry::Failure;
+use crate::routes::config::AffinityKey;
+use crate::routes::path;
+use crate::routes::table::Service;
+use crate::tunnel;
+use crate::upstream::{self, Answer, SendError};
+
+/// What a request is routed to.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    /// The service.
+    pub(crate) service: Arc<Service>,
+    /// Length of the path's prefix that names the service; 0 when the model's name did.
+    pub(crate) prefix: usize,
+    /// Whether the model's name did, so that it must become the endpoint's own.
+    pub(crate) by_model: bool,
+    /// Where the model's name stands in the body, if it was looked for.
+    pub(crate) model: Option<Range<usize>>,
+}
+
+/// How long an endpoint that says it is full without saying for how long counts as full.
+const REFUSAL: Duration = Duration::from_secs(1);
+
+/// Longest time an endpoint that says it is full is taken at its word.
+const LONGEST_REFUSAL: Duration = Duration::from_secs(60);
+
+/// Forwards a request.
+pub(crate) async fn forward(mut exchange: Exchange, target: Target) -> Response<ReplyBody> {
+    exchange.record.service = Some(target.service.id.clone());
+    let host = exchange.host();
+    let headers = &mut exchange.head.headers;
+    headers::remove_hop_by_hop(headers);
+    headers::set_forwarded(headers, exchange.client.address, exchange.client.secure, host);
+    let affinity = match affinity(&exchange, &target.service).await {
+        Ok(affinity) => affinity,
+        Err(failure) => return exchange.refuse(&client_failed(&failure)),
+    };
+    let budget = &target.service.policy.retries;
+    locked(&target.service.state.budget).earn(budget.budget_percent);
+    let attempts = Attempts { left: budget.attempts, exchange, target, affinity, tried: Vec::new() };
+    attempts.run().await
+}
+
+/// What keeps a request with others.
+async fn affinity(exchange: &Exchange, service: &Service) -> Result<Option<u64>, ClientFailure> {
+    let Some(affinity) = &service.policy.affinity else { return Ok(None) };
+    Ok(match &affinity.key {
+        AffinityKey::Header(name) => {
+            exchange.head.headers.get(name).map(|value| random::hash(value.as_bytes()))
+        }
+        AffinityKey::Caller => Some(match exchange.caller() {
+            Some(caller) => random::hash(caller.config.id.as_bytes()),
+            None => random::hash(exchange.client.address.ip().to_string().as_bytes()),
+        }),
+        AffinityKey::Prefix => match &exchange.body {
+            Some(body) => model::prompt_hash(body).await?,
+            None => None,
+        },
+    })
+}
+
+struct Attempts {
+    exchange: Exchange,
+    target: Target,
+    affinity: Option<u64>,
+    tried: Vec<Arc<Endpoint>>,
+    left: u32,
+}
+
+/// What an attempt came to.
+enum Outcome {
+    /// A response worth passing on.
+    Answered(Answer),
+    /// A response that another endpoint may improve on.
+    Declined(Answer, Failure),
+    /// No response.
+    Failed(SendError),
+}
+
+impl Attempts {
+    async fn run(mut self) -> Response<ReplyBody> {
+        let mut choice = match self.choose() {
+            Ok(choice) => choice,
+            Err(none) => {
+                let refusal = self.none(none);
+                return self.exchange.refuse(&refusal);
+            }
+        };
+        loop {
+            self.exchange.record.attempts += 1;
+            choice.series.overflows.add(choice.spilled.into());
+            if self.exchange.upgrade.is_some() {
+                return self.switch(choice).await;
+            }
+            let started = Instant::now();
+            let outcome = self.attempt(&choice).await;
+            self.judge(&choice, &outcome, started);
+            if let Some(body) = &self.exchange.body
+                && let Some(failure) = body.failure()
+                && matches!(outcome, Outcome::Failed(_))
+            {
+                return self.exchange.refuse(&client_failed(&failure));
+            }
+            let next = match &outcome {
+                Outcome::Answered(_) => None,
+                Outcome::Declined(_, failure) => self.again(&choice, *failure, false),
+                Outcome::Failed(error) => self.again(&choice, failure_of(error), error.is_stale()),
+            };
+            match (next, outcome) {
+                (Some(next), _) => choice = next,
+                (None, Outcome::Answered(answer) | Outcome::Declined(answer, _)) => {
+                    return self.pass(choice, answer);
+                }
+                (None, Outcome::Failed(error)) => return self.failed(&choice, &error),
+            }
+        }
+    }
+
+    fn choose(&self) -> Result<Choice, NoChoice> {
+        let draw =
+            Draw { now: Instant::now(), random: random::next(), affinity: self.affinity, tried: &self.tried };
+        balance::choose(&self.target.service, draw)
+    }
+
+    /// The endpoint for another attempt, if there is to be one.
+    fn again(&mut self, choice: &Choice, failure: Failure, stale: bool) -> Option<Choice> {
+        let exchange = &self.exchange;
+        let repeatable = exchange.body.as_ref().is_none_or(|body| body.is_repeatable());
+        if self.left == 0 || !repeatable || !failure.is_safe(&exchange.head.method, exchange.head.uri.path())
+        {
+            return None;
+        }
+        // A stale connection says nothing about the endpoint, which may be the only one.
+        if !stale {
+            self.tried.push(choice.endpoint.clone());
+        }
+        let next = self.choose().ok()?;
+        // Where nothing was sent, another attempt adds no load.
+        if failure != Failure::Unsent && !locked(&self.target.service.state.budget).spend() {
+            return None;
+        }
+        self.left -= 1;
+        choice.series.retries.add(1);
+        Some(next)
+    }
+
+    async fn attempt(&self, choice: &Choice) -> Outcome {
+        let request = self.request(&choice.endpoint).await;
+        let timeouts = &self.target.service.policy.timeouts;
+        let live = &choice.endpoint.live;
+        let sending = upstream::send(live, self.exchange.client.worker, request, timeouts.connect);
+        let sent = if timeouts.first_byte.is_zero() {
+            sending.await
+        } else {
+            let late = |_| Err(SendError::Timeout(timeouts.first_byte));
+            tokio::time::timeout(timeouts.first_byte, sending).await.unwrap_or_else(late)
+        };
+        match sent {
+            Err(error) => Outcome::Failed(error),
+            Ok((answer, sent)) => {
+                choice.series.connections.add(sent.dialled.into());
+                match Failure::of(answer.response.status()) {
+                    Some(failure) => Outcome::Declined(answer, failure),
+                    None => Outcome::Answered(answer),
+                }
+            }
+        }
+    }
+
+    /// The request as this endpoint is to get it.
+    async fn request(&self, endpoint: &Endpoint) -> Request<RequestBody> {
+        let head = &self.exchange.head;
+        let mut headers = head.headers.clone();
+        endpoint.adapt(&mut headers);
+        let body = match &self.exchange.body {
+            None => RequestBody::empty(),
+            Some(source) => {
+                let edit = self.edit(endpoint).await;
+                if let (Some((range, with)), Some(length)) = (&edit, source.length()) {
+                    let length = (length + with.len() as u64).saturating_sub(range.len() as u64);
+                    headers.insert(CONTENT_LENGTH, length.into());
+                }
+                source.play(edit)
+            }
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = head.method.clone();
+        *request.version_mut() = Version::HTTP_11;
+        *request.uri_mut() = self.uri(endpoint);
+        *request.headers_mut() = headers;
+        request
+    }
+
+    /// The model's name as the endpoint knows it, and what it replaces.
+    async fn edit(&self, endpoint: &Endpoint) -> Option<(Range<usize>, Bytes)> {
+        let range = self.target.model.clone()?;
+        let name = match &endpoint.config.model {
+            Some(name) => name.as_str().into(),
+            None if self.target.by_model => model::name_at(endpoint, self.exchange.client.worker).await?,
+            None => return None,
+        };
+        let quoted = serde_json::to_string(&*name).ok()?;
+        Some((range, quoted.into()))
+    }
+
+    fn uri(&self, endpoint: &Endpoint) -> Uri {
+        let uri = &self.exchange.head.uri;
+        let whole = uri.path();
+        let rest = &whole[self.target.prefix..];
+        let target = path::rewrite(whole, rest, endpoint.config.rewrite_path.as_deref(), uri.query());
+        // A rewritten path that is no path can only come from the endpoint's configuration.
+        let target = PathAndQuery::from_maybe_shared(Bytes::from(target));
+        target.map(Uri::from).unwrap_or_else(|_| Uri::from_static("/"))
+    }
+
+    /// Takes what an attempt came to into the endpoint's health and load.
+    fn judge(&self, choice: &Choice, outcome: &Outcome, started: Instant) {
+        let now = Instant::now();
+        let live = &choice.endpoint.live;
+        let status = match outcome {
+            Outcome::Answered(answer) | Outcome::Declined(answer, _) => Some(&answer.response),
+            Outcome::Failed(_)
+                if self.exchange.body.as_ref().is_some_and(|body| body.failure().is_some()) =>
+            {
+                return;
+            }
+            Outcome::Failed(error) if error.is_stale() => return,
+            Outcome::Failed(_) => None,
+        };
+        let working = match status.map(|response| (response.status(), response.headers())) {
+            Some((StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, headers)) => {
+                live.refused(now + refusal(headers));
+                true
+            }
+            Some((status, _)) => {
+                live.observe_latency(now - started);
+                !matches!(status.as_u16(), 500 | 502 | 504)
+            }
+            None => false,
+        };
+        if working {
+            return live.succeeded();
+        }
+        let service = &self.target.service;
+        if live.failed(&service.policy.outliers, service.may_eject(now), now) {
+            choice.series.ejections.add(1);
+            tracing::warn!(endpoint = %choice.endpoint.id, service = %service.id, "an endpoint is ejected");
+        }
+    }
+
+    /// Passes a response on.
+    fn pass(self, choice: Choice, mut answer: Answer) -> Response<ReplyBody> {
+        let mut record = self.exchange.record;
+        headers::remove_hop_by_hop(answer.response.headers_mut());
+        let watched = self.target.service.policy.overflow.time_to_first_token.is_some();
+        let head = (answer.response.status(), answer.response.headers());
+        record.answered(choice.endpoint, choice.series, head, watched);
+        *answer.response.version_mut() = Version::HTTP_11;
+        let idle = self.target.service.policy.timeouts.idle;
+        ReplyBody::relay(answer, self.exchange.client.worker, choice.lease, idle, record)
+    }
+
+    /// Switches protocols, or passes on the response to a wish to.
+    async fn switch(mut self, choice: Choice) -> Response<ReplyBody> {
+        let Some(upgrade) = self.exchange.upgrade.take() else {
+            return self
+                .exchange
+                .refuse(&Refusal::bad_request("invalid_upgrade", "no protocol to switch to"));
+        };
+        let mut request = self.request(&choice.endpoint).await;
+        headers::set_upgrade(request.headers_mut(), upgrade.protocol.clone());
+        let timeouts = &self.target.service.policy.timeouts;
+        let sent = upstream::send_upgrade(&choice.endpoint.live, request, timeouts.connect).await;
+        let mut response = match sent {
+            Ok(response) => response,
+            Err(error) => return self.failed(&choice, &error),
+        };
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return self.pass(choice, Answer { response, connection: None });
+        }
+        let theirs = hyper::upgrade::on(&mut response);
+        let (mut head, _) = response.into_parts();
+        headers::remove_hop_by_hop(&mut head.headers);
+        headers::set_upgrade(&mut head.headers, upgrade.protocol);
+        let phase = self.exchange.shared.phase.subscribe();
+        let mut record = self.exchange.record;
+        record.answered(choice.endpoint, choice.series, (head.status, &head.headers), false);
+        tokio::spawn(tunnel::run(upgrade.stream, theirs, (choice.lease, record), phase));
+        Response::from_parts(head, ReplyBody::empty())
+    }
+
+    fn none(&self, none: NoChoice) -> Refusal {
+        let service = &self.target.service.id;
+        match none {
+            NoChoice::Empty => Refusal::unavailable(
+                "no_endpoints",
+                format!("ModelService {service:?} has no endpoint at the moment"),
+            ),
+            NoChoice::Full | NoChoice::Exhausted => Refusal::unavailable(
+                "overloaded",
+                format!("every endpoint of ModelService {service:?} is full"),
+            ),
+        }
+    }
+
+    fn failed(self, choice: &Choice, error: &SendError) -> Response<ReplyBody> {
+        let endpoint = &choice.endpoint.id;
+        tracing::info!(%endpoint, service = %self.target.service.id, %error, "an endpoint did not answer");
+        let (status, code) = match error {
+            SendError::Timeout(_) => (StatusCode::GATEWAY_TIMEOUT, "endpoint_timeout"),
+            _ => (StatusCode::BAD_GATEWAY, "endpoint_unreachable"),
+        };
+        let message = format!("the endpoint of ModelService {:?} did not answer", self.target.service.id);
+        self.exchange.refuse(&Refusal::new(status, code, message))
+    }
+}
+
+fn failure_of(error: &SendError) -> Failure {
+    match error {
+        SendError::Connect(_) | SendError::Unsent(_) => Failure::Unsent,
+        SendError::Broken { .. } | SendError::Timeout(_) => Failure::Unknown,
+    }
+}
+
+/// For how long an endpoint says it is full.
+fn refusal(headers: &HeaderMap) -> Duration {
+    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    seconds.map_or(REFUSAL, Duration::from_secs).min(LONGEST_REFUSAL)
+}

@@ -1,0 +1,306 @@
+//! What happens to a request, in order: one list, read from top to bottom.
+
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::header::{AUTHORIZATION, HOST};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use crate::body::{BodyLimits, ClientFailure, RequestSource};
+use crate::callers::{Caller, KEY_HEADERS};
+use crate::forward::{self, Target};
+use crate::headers;
+use crate::model::{self, Named};
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::reply::ReplyBody;
+use crate::routes::path::{self, ServicePath};
+use crate::routes::table::RouteTable;
+use crate::server::{Client, Shared};
+
+/// One of the things that happen to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Join the client's trace, or begin one.
+    Trace,
+    /// Refuse what is malformed.
+    WellFormed,
+    /// Find out who calls.
+    Identify,
+    /// Find the service by path.
+    RouteByPath,
+    /// List models.
+    ListModels,
+    /// Find the service by the model in the body.
+    RouteByModel,
+    /// Check that the caller may use the service.
+    Authorize,
+    /// Count the request against the caller's limits.
+    Limit,
+}
+
+/// The order, and why each comes where it does. Forwarding follows the last.
+pub(crate) const ORDER: [(Policy, &str); 8] = [
+    (Policy::Trace, "first, so that refusals can be found again too"),
+    (Policy::WellFormed, "everything after may take the request at its word"),
+    (Policy::Identify, "before routing, so that strangers learn nothing of what is served"),
+    (Policy::RouteByPath, "costs one look-up and reads no body"),
+    (Policy::ListModels, "after paths, which may name a namespace v1; needs the caller"),
+    (Policy::RouteByModel, "the first to read the body, so nobody unknown can make the gateway keep any"),
+    (
+        Policy::Authorize,
+        "needs caller and service; before limits, so that a forbidden request uses nothing up",
+    ),
+    (Policy::Limit, "last, so that only requests that will be forwarded are counted"),
+];
+
+/// A request on its way through the policies.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// What all connections share.
+    pub(crate) shared: Arc<Shared>,
+    /// Who asks.
+    pub(crate) client: Client,
+    /// The request's head.
+    pub(crate) head: Parts,
+    /// The request's body, if it has one.
+    pub(crate) body: Option<Arc<RequestSource>>,
+    /// The switch of protocols it asks for.
+    pub(crate) upgrade: Option<Upgrade>,
+    /// What becomes of it.
+    pub(crate) record: Box<Record>,
+    caller: Option<Arc<Caller>>,
+    target: Option<Target>,
+}
+
+/// A request's wish to switch protocols.
+#[derive(Debug)]
+pub(crate) struct Upgrade {
+    /// Resolves to the client's stream.
+    pub(crate) stream: hyper::upgrade::OnUpgrade,
+    /// The protocol.
+    pub(crate) protocol: HeaderValue,
+}
+
+/// What a policy decides: the next one, or the answer.
+type Verdict = ControlFlow<Result<Response<ReplyBody>, Refusal>>;
+
+/// Answers a request.
+pub(crate) async fn answer(
+    shared: Arc<Shared>,
+    client: Client,
+    request: Request<Incoming>,
+) -> Response<ReplyBody> {
+    let table = shared.table.load_full();
+    let mut exchange = Exchange::new(shared, client, request);
+    for (policy, _) in ORDER {
+        match exchange.pass(policy, &table).await {
+            Continue(()) => {}
+            Break(Ok(response)) => {
+                exchange.record.served();
+                return response;
+            }
+            Break(Err(refusal)) => return exchange.refuse(&refusal),
+        }
+    }
+    drop(table);
+    match exchange.target.take() {
+        Some(target) => forward::forward(exchange, target).await,
+        None => exchange.refuse(&Refusal::not_found("model_not_found", "nothing is served here")),
+    }
+}
+
+impl Exchange {
+    fn new(shared: Arc<Shared>, client: Client, mut request: Request<Incoming>) -> Self {
+        let upgrade = headers::upgrade(request.method(), request.version(), request.headers())
+            .map(|protocol| Upgrade { stream: hyper::upgrade::on(&mut request), protocol });
+        let (head, incoming) = request.into_parts();
+        let limits = BodyLimits {
+            replay: shared.limits.replay_bytes,
+            total: shared.limits.body_bytes,
+            pause: shared.limits.body_pause,
+        };
+        let body =
+            (!incoming.is_end_stream()).then(|| RequestSource::new(incoming, limits, shared.memory.clone()));
+        let mut record = Record::new(shared.clone(), client, head.method.clone(), head.uri.clone());
+        record.request.clone_from(&body);
+        Self { shared, client, head, body, upgrade, record, caller: None, target: None }
+    }
+
+    /// The host the request is for, with its port.
+    pub(crate) fn host(&self) -> Option<HeaderValue> {
+        let authority = || HeaderValue::from_str(self.head.uri.authority()?.as_str()).ok();
+        self.head.headers.get(HOST).cloned().or_else(authority)
+    }
+
+    /// Who calls, if callers are known.
+    pub(crate) fn caller(&self) -> Option<&Arc<Caller>> {
+        self.caller.as_ref()
+    }
+
+    /// Answers with an error.
+    pub(crate) fn refuse(mut self, refusal: &Refusal) -> Response<ReplyBody> {
+        self.record.refused(refusal);
+        refusal.response()
+    }
+
+    async fn pass(&mut self, policy: Policy, table: &RouteTable) -> Verdict {
+        let passed = match policy {
+            Policy::Trace => {
+                self.record.trace(headers::trace(&mut self.head.headers));
+                Ok(())
+            }
+            Policy::WellFormed => self.well_formed(table),
+            Policy::Identify => self.identify(table),
+            Policy::RouteByPath => {
+                self.target = self.route_by_path(table);
+                Ok(())
+            }
+            Policy::ListModels => match self.list_models(table) {
+                Some(answer) => return Break(answer),
+                None => Ok(()),
+            },
+            Policy::RouteByModel => self.route_by_model(table).await,
+            Policy::Authorize => self.authorize(),
+            Policy::Limit => self.limit(),
+        };
+        match passed {
+            Ok(()) => Continue(()),
+            Err(refusal) => Break(Err(refusal)),
+        }
+    }
+
+    fn well_formed(&self, table: &RouteTable) -> Result<(), Refusal> {
+        let head = &self.head;
+        if matches!(head.method, Method::CONNECT | Method::TRACE) {
+            let message = format!("method {} is not proxied", head.method);
+            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message));
+        }
+        let length = self.body.as_ref().and_then(|body| body.length()).unwrap_or(0);
+        let most = self.shared.limits.body_bytes;
+        if length > most {
+            return Err(client_failed(&ClientFailure::TooLarge(most)));
+        }
+        if head.headers.get_all(HOST).iter().nth(1).is_some() {
+            return Err(Refusal::bad_request("invalid_host", "there is more than one host header"));
+        }
+        if path::has_dot_segments(head.uri.path()) {
+            let message = "the path has dot segments; write the path they resolve to";
+            return Err(Refusal::bad_request("invalid_path", message));
+        }
+        if table.hostnames.is_empty() { Ok(()) } else { self.known_host(&table.hostnames) }
+    }
+
+    fn known_host(&self, hostnames: &[String]) -> Result<(), Refusal> {
+        let host = self.host();
+        let host = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
+        if hostnames.iter().any(|hostname| hostname.eq_ignore_ascii_case(name)) {
+            return Ok(());
+        }
+        let message = format!("host {host:?} is not served here");
+        Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", message))
+    }
+
+    fn identify(&mut self, table: &RouteTable) -> Result<(), Refusal> {
+        let Some(callers) = &table.callers else { return Ok(()) };
+        self.caller = Some(callers.identify(&self.head.headers)?);
+        // The key is the gateway's business and nobody else's.
+        self.head.headers.remove(AUTHORIZATION);
+        for name in &KEY_HEADERS {
+            self.head.headers.remove(name);
+        }
+        Ok(())
+    }
+
+    fn route_by_path(&self, table: &RouteTable) -> Option<Target> {
+        let path = self.head.uri.path();
+        let split = ServicePath::parse(path)?;
+        let service = table.service(split.id)?;
+        Some(Target {
+            service: service.clone(),
+            prefix: path.len() - split.rest.len(),
+            by_model: false,
+            model: None,
+        })
+    }
+
+    fn list_models(&self, table: &RouteTable) -> Option<Result<Response<ReplyBody>, Refusal>> {
+        let path = self.head.uri.path();
+        if self.target.is_some() || self.head.method != Method::GET || !path.starts_with("/v1/models") {
+            return None;
+        }
+        let unknown = || Refusal::not_found("model_not_found", "no such model is served here");
+        Some(model::list(table, self.caller.as_ref(), path).ok_or_else(unknown))
+    }
+
+    async fn route_by_model(&mut self, table: &RouteTable) -> Result<(), Refusal> {
+        let path = self.head.uri.path();
+        let by_model = self.target.is_none() && model::is_in_body(&self.head.method, path);
+        let maps = self.target.as_ref().is_some_and(|target| target.service.maps_model);
+        if !by_model && !maps {
+            return self.target.as_ref().map(|_| ()).ok_or_else(|| unknown_path(path));
+        }
+        let limit = self.shared.limits.model_bytes;
+        let named = match &self.body {
+            Some(body) => model::find(body, limit).await.map_err(|failure| client_failed(&failure))?,
+            None => None,
+        };
+        match (&mut self.target, named) {
+            (Some(target), named) => target.model = named.map(|named| named.range),
+            (None, Some(Named { name, range })) => {
+                let service = table.service(&name).ok_or_else(|| unknown_model(&name))?;
+                self.target =
+                    Some(Target { service: service.clone(), prefix: 0, by_model: true, model: Some(range) });
+            }
+            (None, None) => {
+                let message = "the body names no model; set \"model\" to \"<namespace>/<service>\"";
+                return Err(Refusal::bad_request("missing_model", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn authorize(&self) -> Result<(), Refusal> {
+        let (Some(caller), Some(target)) = (&self.caller, &self.target) else { return Ok(()) };
+        if caller.may_use(&target.service.id) {
+            return Ok(());
+        }
+        let message = format!("the API key does not allow ModelService {:?}", target.service.id);
+        Err(Refusal::new(StatusCode::FORBIDDEN, "model_not_allowed", message))
+    }
+
+    fn limit(&mut self) -> Result<(), Refusal> {
+        if let Some(caller) = &self.caller {
+            self.record.caller = Some(caller.admit(Instant::now())?);
+        }
+        Ok(())
+    }
+}
+
+fn unknown_model(name: &str) -> Refusal {
+    Refusal::not_found("model_not_found", format!("no ModelService {name:?} is served here"))
+}
+
+fn unknown_path(path: &str) -> Refusal {
+    match ServicePath::parse(path) {
+        Some(split) => unknown_model(split.id),
+        None => Refusal::not_found("model_not_found", "a path starts with /<namespace>/<service>/"),
+    }
+}
+
+/// The answer to a client whose request body could not be read.
+pub(crate) fn client_failed(failure: &ClientFailure) -> Refusal {
+    let (status, code) = match failure {
+        ClientFailure::Read(_) => (StatusCode::BAD_REQUEST, "invalid_body"),
+        ClientFailure::TooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+        ClientFailure::Paused(_) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
+        ClientFailure::Memory => return Refusal::unavailable("overloaded", failure.to_string()),
+    };
+    Refusal::new(status, code, failure.to_string())
+}
