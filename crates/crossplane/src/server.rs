@@ -158,7 +158,11 @@ impl Bound {
             .add_service(function);
         let http = self.http.map(|listener| tokio::spawn(http::serve(listener, metrics)));
         let served = match &self.options.certificates {
-            None => router.serve_with_incoming_shutdown(TcpIncoming::from(self.grpc), shutdown).await,
+            None => {
+                // An answer goes out in pieces; held back, its end would wait for the peer's delayed acknowledgement.
+                let incoming = TcpIncoming::from(self.grpc).with_nodelay(Some(true));
+                router.serve_with_incoming_shutdown(incoming, shutdown).await
+            }
             Some(folder) => {
                 let incoming = tls::incoming(self.grpc, tls::Certificates::load(folder)?);
                 router.serve_with_incoming_shutdown(incoming, shutdown).await

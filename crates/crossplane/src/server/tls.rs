@@ -173,6 +173,10 @@ pub(super) fn incoming(
                 },
                 () = sender.closed() => return,
             };
+            // See the plain-text listener; without it a call only takes longer.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "cannot send small packets at once");
+            }
             let acceptor = TlsAcceptor::from(certificates.config());
             let sender = sender.clone();
             tokio::spawn(async move {

@@ -1,10 +1,26 @@
 //! The objects of the packages.
 
+use modelplane_api::names::SYSTEM_NAMESPACE;
 use modelplane_api::{kind, xrd};
 use serde_json::{Value, json};
 
 use super::names::{CONFIGURATION, FUNCTION, Repository, Version, dns_label};
 use super::providers;
+
+/// Namespace Crossplane and its providers run in.
+const CROSSPLANE_NAMESPACE: &str = "crossplane-system";
+/// Account of provider-helm, which installs the gateway on the control plane itself.
+const HELM_ACCOUNT: &str = "provider-helm-modelplane";
+
+/// What Crossplane may compose on the control plane beyond what it may by itself: API group, resources.
+const COMPOSED: [(&str, &[&str]); 6] = [
+    ("", &["namespaces", "services"]),
+    ("apiextensions.k8s.io", &["customresourcedefinitions"]),
+    ("discovery.k8s.io", &["endpointslices"]),
+    ("gateway.networking.k8s.io", &["gatewayclasses", "gateways", "httproutes"]),
+    ("metallb.io", &["ipaddresspools", "l2advertisements"]),
+    ("protection.crossplane.io", &["clusterusages", "usages"]),
+];
 
 /// The oldest Crossplane that has everything the definitions use (spec api §0).
 const CROSSPLANE: &str = ">=v2.3.0";
@@ -90,6 +106,48 @@ pub(super) fn activation_policy() -> Value {
         "metadata": { "name": CONFIGURATION },
         "spec": { "activate": providers::activated().collect::<Vec<_>>() },
     })
+}
+
+/// What has to be there and no package can bring: the namespace, and rights for Crossplane and provider-helm
+/// (spec gateway-and-routing §2.6).
+pub(super) fn prerequisites() -> Vec<Value> {
+    let rules = COMPOSED
+        .map(|(group, resources)| json!({ "apiGroups": [group], "resources": resources, "verbs": ["*"] }));
+    let helm = providers::HELM.package;
+    vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SYSTEM_NAMESPACE } }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {
+                "name": "modelplane-crossplane",
+                "labels": { "rbac.crossplane.io/aggregate-to-crossplane": "true" },
+            },
+            "rules": rules,
+        }),
+        json!({
+            "apiVersion": "pkg.crossplane.io/v1beta1",
+            "kind": "DeploymentRuntimeConfig",
+            "metadata": { "name": HELM_ACCOUNT },
+            "spec": { "serviceAccountTemplate": { "metadata": { "name": HELM_ACCOUNT } } },
+        }),
+        json!({
+            "apiVersion": "pkg.crossplane.io/v1beta1",
+            "kind": "ImageConfig",
+            "metadata": { "name": HELM_ACCOUNT },
+            "spec": {
+                "matchImages": [{ "type": "Prefix", "prefix": helm }],
+                "runtime": { "configRef": { "name": HELM_ACCOUNT } },
+            },
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": HELM_ACCOUNT },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "kind": "ServiceAccount", "name": HELM_ACCOUNT, "namespace": CROSSPLANE_NAMESPACE }],
+        }),
+    ]
 }
 
 /// The providers as objects, for installations without the Configuration package.

@@ -49,6 +49,7 @@ impl Arguments {
         let function =
             self.repository.as_ref().map_or_else(|| FUNCTION.to_owned(), Repository::function_name);
         let mut files = vec![
+            ("prerequisites.yaml".to_owned(), contents::prerequisites()),
             ("activation-policy.yaml".to_owned(), vec![contents::activation_policy()]),
             ("providers.yaml".to_owned(), contents::providers()),
         ];

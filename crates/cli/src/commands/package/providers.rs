@@ -9,7 +9,7 @@ pub(super) struct Provider {
     /// Its repository, registry included.
     pub(super) package: &'static str,
     pub(super) version: &'static str,
-    /// Kinds composed, as `plural.group`, to the left of [`Self::groups`].
+    /// Kinds composed: groups with plurals.
     pub(super) kinds: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -25,9 +25,13 @@ const fn upbound(
     Provider { package, version, kinds }
 }
 
+/// The provider of Helm releases, on workload clusters and on the control plane.
+pub(super) const HELM: Provider =
+    upbound("xpkg.upbound.io/upbound/provider-helm", "v1.4.0", &[("helm.m.crossplane.io", &["releases"])]);
+
 /// Every provider the Configuration depends on.
 pub(super) const REQUIRED: &[Provider] = &[
-    upbound("xpkg.upbound.io/upbound/provider-helm", "v1.4.0", &[("helm.m.crossplane.io", &["releases"])]),
+    HELM,
     upbound(
         "xpkg.upbound.io/upbound/provider-kubernetes",
         "v1.3.0",
