@@ -89,8 +89,10 @@ impl Reporter {
             self.stand_in().await?;
         }
         let Some(classes) = self.objects("GatewayClass").await? else { return Ok(true) };
-        let ours: Vec<Value> =
-            classes.into_iter().filter(|class| class["spec"]["controllerName"] == GATEWAY_CONTROLLER).collect();
+        let ours: Vec<Value> = classes
+            .into_iter()
+            .filter(|class| class["spec"]["controllerName"] == GATEWAY_CONTROLLER)
+            .collect();
         for class in &ours {
             self.write(class, json!({"conditions": conditions(class, &["Accepted"])})).await?;
         }
