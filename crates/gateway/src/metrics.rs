@@ -97,13 +97,16 @@ impl Tokens {
     }
 }
 
+/// `namespace/name` of a caller's Secret, and of a service.
+type CallerAndService = (String, Arc<str>);
+
 /// Counters of the whole gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// Answers the gateway gave itself, by `error.code`.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     /// Tokens by caller and service.
-    callers: Mutex<BTreeMap<(String, Arc<str>), Arc<Tokens>>>,
+    callers: Mutex<BTreeMap<CallerAndService, Tokens>>,
     /// Connections from clients, ever.
     pub(crate) accepted: Counter,
     /// Connections from clients that have ended.

@@ -16,6 +16,10 @@ const KEPT: usize = 256;
 /// Connections to one address.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
+    #[expect(
+        clippy::vec_box,
+        reason = "connections are handed about boxed; the large ones would be copied each time"
+    )]
     idle: Vec<Box<Http1>>,
     http2: Option<http2::SendRequest<RequestBody>>,
 }

@@ -1,7 +1,11 @@
 //! The gateway over loopback: real sockets, endpoints in the same process.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 mod callers;
+mod chaos;
 mod external;
+mod kubernetes;
 mod malformed;
 mod metering;
 mod parity;
