@@ -166,3 +166,6 @@ fn with_labels(template: &Value, more: &[(&str, &str)]) -> Value {
     labels.extend(more.iter().map(|(key, value)| ((*key).to_owned(), json!(value))));
     Value::Object(labels)
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,7 +95,7 @@ impl World {
     }
 
     /// The list of a kind.
-    fn list(&mut self, kind: &str) -> &mut Vec<Value> {
+    pub(crate) fn list(&mut self, kind: &str) -> &mut Vec<Value> {
         match kind {
             "Node" => &mut self.nodes,
             "Pod" => &mut self.pods,

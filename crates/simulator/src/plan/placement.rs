@@ -32,8 +32,8 @@ struct Allocation<'w> {
 /// Binds pods that wait, with their claims.
 pub(super) fn plan(planner: &mut Planner, world: &World, plan: &mut Plan) {
     let waiting: Vec<&Value> = world.pods.iter().filter(|pod| is_waiting(pod)).collect();
-    release_claims(world, plan);
-    if waiting.is_empty() {
+    let released = release_claims(world, plan);
+    if waiting.is_empty() || released {
         return;
     }
     let published = published(world);
@@ -67,14 +67,17 @@ fn is_waiting(pod: &Value) -> bool {
     text(pod, "/spec/nodeName").is_empty() && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Claims whose pod is gone go too; a real cluster's controllers do that by owner reference.
-fn release_claims(world: &World, plan: &mut Plan) {
+/// Claims whose pod is gone go too; a real cluster's controllers do that by owner reference. Says whether any go:
+/// their devices and names are free in the next pass.
+fn release_claims(world: &World, plan: &mut Plan) -> bool {
+    let before = plan.actions.len();
     let pods: HashSet<&str> = world.pods.iter().map(uid).collect();
     for claim in world.claims.iter().filter(|claim| claim["metadata"]["labels"][SIMULATED_LABEL] == "true") {
         if !pods.contains(text(claim, "/metadata/ownerReferences/0/uid")) {
             plan.actions.push(Action::Delete(Place::of(claim)));
         }
     }
+    plan.actions.len() > before
 }
 
 /// Every device by node, prepared for selectors. One that cannot be read is left out, as in Kubernetes.

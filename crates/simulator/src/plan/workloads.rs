@@ -22,15 +22,15 @@ pub(super) fn pods(world: &World, plan: &mut Plan) {
     let lost = lost_nodes(world);
     for (workload, wanted) in workloads(world) {
         let wanted_names: HashSet<&str> = wanted.iter().map(name).collect();
-        let mut kept = HashSet::new();
+        let mut taken = HashSet::new();
         for pod in world.pods.iter().filter(|pod| is_controlled_by(pod, workload)) {
-            if wanted_names.contains(name(pod)) && !lost.contains(text(pod, "/spec/nodeName")) {
-                kept.insert(name(pod).to_owned());
-            } else {
+            if !wanted_names.contains(name(pod)) || lost.contains(text(pod, "/spec/nodeName")) {
                 plan.actions.push(Action::Delete(Place::of(pod)));
             }
+            // One that goes leaves its name to its successor once it is gone.
+            taken.insert(name(pod).to_owned());
         }
-        plan.actions.extend(wanted.into_iter().filter(|pod| !kept.contains(name(pod))).map(Action::Create));
+        plan.actions.extend(wanted.into_iter().filter(|pod| !taken.contains(name(pod))).map(Action::Create));
     }
 }
 
