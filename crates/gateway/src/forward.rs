@@ -23,7 +23,7 @@ use crate::routes::config::AffinityKey;
 use crate::routes::path;
 use crate::routes::table::Service;
 use crate::tunnel;
-use crate::upstream::{self, Answer, SendError};
+use crate::upstream::{self, Answer, Driven, SendError};
 
 /// What a request is routed to.
 #[derive(Debug, Clone)]
@@ -177,11 +177,14 @@ impl Attempts {
         };
         match sent {
             Err(error) => Outcome::Failed(error),
-            Ok((answer, sent)) => {
+            Ok((mut answer, sent)) => {
                 choice.series.connections.add(sent.dialled.into());
-                match Failure::of(answer.response.status()) {
-                    Some(failure) => Outcome::Declined(answer, failure),
-                    None => Outcome::Answered(answer),
+                if let Some(failure) = Failure::of(answer.status()) {
+                    return Outcome::Declined(answer, failure);
+                }
+                match answer.body_mut().look_ahead().await {
+                    Ok(()) => Outcome::Answered(answer),
+                    Err(source) => Outcome::Failed(SendError::Broken { source, reused: false }),
                 }
             }
         }
@@ -237,8 +240,8 @@ impl Attempts {
     fn judge(&self, choice: &Choice, outcome: &Outcome, started: Instant) {
         let now = Instant::now();
         let live = &choice.endpoint.live;
-        let status = match outcome {
-            Outcome::Answered(answer) | Outcome::Declined(answer, _) => Some(&answer.response),
+        let answered = match outcome {
+            Outcome::Answered(answer) | Outcome::Declined(answer, _) => Some(answer),
             Outcome::Failed(_)
                 if self.exchange.body.as_ref().is_some_and(|body| body.failure().is_some()) =>
             {
@@ -247,7 +250,7 @@ impl Attempts {
             Outcome::Failed(error) if error.is_stale() => return,
             Outcome::Failed(_) => None,
         };
-        let working = match status.map(|response| (response.status(), response.headers())) {
+        let working = match answered.map(|answer| (answer.status(), answer.headers())) {
             Some((StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, headers)) => {
                 live.refused(now + refusal(headers));
                 true
@@ -271,11 +274,11 @@ impl Attempts {
     /// Passes a response on.
     fn pass(self, choice: Choice, mut answer: Answer) -> Response<ReplyBody> {
         let mut record = self.exchange.record;
-        headers::remove_hop_by_hop(answer.response.headers_mut());
+        headers::remove_hop_by_hop(answer.headers_mut());
         let watched = self.target.service.policy.overflow.time_to_first_token.is_some();
-        let head = (answer.response.status(), answer.response.headers());
+        let head = (answer.status(), answer.headers());
         record.answered(choice.endpoint, choice.series, head, watched);
-        *answer.response.version_mut() = Version::HTTP_11;
+        *answer.version_mut() = Version::HTTP_11;
         let idle = self.target.service.policy.timeouts.idle;
         ReplyBody::relay(answer, self.exchange.client.worker, choice.lease, idle, record)
     }
@@ -296,7 +299,7 @@ impl Attempts {
             Err(error) => return self.failed(&choice, &error),
         };
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return self.pass(choice, Answer { response, connection: None });
+            return self.pass(choice, response.map(Driven::shared));
         }
         let theirs = hyper::upgrade::on(&mut response);
         let (mut head, _) = response.into_parts();

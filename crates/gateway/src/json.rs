@@ -288,6 +288,8 @@ enum Step {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const MODEL: Wanted = Wanted { keys: &["model"], depth: 1, limit: 64, elements: usize::MAX };
@@ -370,5 +372,45 @@ mod tests {
     fn depth_without_end_is_harmless() {
         let text = "{\"a\":".repeat(100_000);
         assert!(all(MODEL, &text, 1_000).is_empty());
+    }
+
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i32>().prop_map(Into::into),
+            "[a\"\\\\{}:,\\[\\] é]{0,8}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let key = prop_oneof![Just("model".to_owned()), "[a-z\"\\\\]{0,6}"];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                prop::collection::vec((key, inner), 0..4)
+                    .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_parser_finds_is_found(value in any_json(), pretty in any::<bool>(), size in 1_usize..16) {
+            let text = if pretty { format!("{value:#}") } else { value.to_string() };
+            let wanted = Wanted { limit: usize::MAX, ..MODEL };
+            let found = all(wanted, &text, size);
+            match value.as_object().and_then(|object| object.get("model")) {
+                Some(model) => {
+                    prop_assert_eq!(found.len(), 1);
+                    let parsed: serde_json::Value = serde_json::from_slice(&found[0].text).unwrap();
+                    prop_assert_eq!(&parsed, model);
+                    prop_assert_eq!(&text.as_bytes()[found[0].range.clone()], &found[0].text[..]);
+                }
+                None => prop_assert!(found.is_empty()),
+            }
+        }
+
+        #[test]
+        fn pieces_make_no_difference_even_to_garbage(text in "[\\[\\]{}\",:\\\\ model0]{0,64}", size in 1_usize..8) {
+            prop_assert_eq!(all(MODEL, &text, size), all(MODEL, &text, text.len().max(1)));
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::random;
 use crate::reply::ReplyBody;
 use crate::routes::path;
 use crate::routes::table::RouteTable;
-use crate::upstream;
+use crate::upstream::{self, Answer};
 
 /// APIs whose requests name their model in the body.
 const APIS: [&str; 9] = [
@@ -117,20 +117,17 @@ async fn first_listed(endpoint: &Endpoint, worker: usize) -> Option<Arc<str>> {
     let mut request = Request::get(path).body(RequestBody::empty()).ok()?;
     endpoint.adapt(request.headers_mut());
     let (answer, _) = upstream::send(&endpoint.live, worker, request, LIST_TIME).await.ok()?;
-    let list = answer.read(LIST_BYTES).await?;
+    let list = read(answer, LIST_BYTES).await?;
     let list: Value = serde_json::from_slice(&list).ok()?;
     Some(list.pointer("/data/0/id")?.as_str()?.into())
 }
 
-impl upstream::Answer {
-    /// The whole body of a successful answer.
-    pub(crate) async fn read(self, limit: usize) -> Option<Bytes> {
-        if !self.response.status().is_success() {
-            return None;
-        }
-        let body = upstream::Driven::new(self);
-        Some(Limited::new(body, limit).collect().await.ok()?.to_bytes())
+/// The whole body of a successful answer.
+pub(crate) async fn read(answer: Answer, limit: usize) -> Option<Bytes> {
+    if !answer.status().is_success() {
+        return None;
     }
+    Some(Limited::new(answer.into_body(), limit).collect().await.ok()?.to_bytes())
 }
 
 /// Answers requests for the list of models, or for one of them.

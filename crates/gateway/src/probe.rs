@@ -8,6 +8,7 @@ use http::Request;
 
 use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
+use crate::model;
 use crate::routes::config::Probe;
 use crate::routes::path;
 use crate::routes::table::Service;
@@ -73,7 +74,7 @@ async fn probe(what: What, service: Arc<Service>, endpoint: Arc<Endpoint>, limit
     match what {
         What::Health => {
             let Some(Probe { path, .. }) = &service.policy.probe else { return };
-            let status = ask(&endpoint, path, limit).await.map(|answer| answer.response.status());
+            let status = ask(&endpoint, path, limit).await.map(|answer| answer.status());
             if status.is_some_and(|status| status.as_u16() < 500) {
                 endpoint.live.succeeded();
             } else {
@@ -85,7 +86,9 @@ async fn probe(what: What, service: Arc<Service>, endpoint: Arc<Endpoint>, limit
         }
         What::Queue => {
             let text = match ask(&endpoint, "/metrics", limit).await {
-                Some(answer) => tokio::time::timeout(limit, answer.read(METRICS_BYTES)).await.ok().flatten(),
+                Some(answer) => {
+                    tokio::time::timeout(limit, model::read(answer, METRICS_BYTES)).await.ok().flatten()
+                }
                 None => None,
             };
             let text = text.as_deref().map(String::from_utf8_lossy);

@@ -42,6 +42,10 @@ struct Relayed {
     lease: Lease,
     pause: Pause,
     record: Box<Record>,
+    /// Whether the head has had its chance to reach the client.
+    shown: bool,
+    /// A failure that waits for that.
+    late: Option<ReplyError>,
     ended: bool,
 }
 
@@ -64,19 +68,25 @@ impl ReplyBody {
         idle: Duration,
         record: Box<Record>,
     ) -> http::Response<Self> {
-        let Answer { response, connection } = answer;
-        let (head, incoming) = response.into_parts();
+        let (head, body) = answer.into_parts();
         let mut relayed = Relayed {
-            body: Driven::of(incoming, connection),
+            body,
             worker,
             lease,
             pause: Pause::new(idle),
             record,
+            shown: false,
+            late: None,
             ended: false,
         };
         if relayed.body.is_end_stream() {
             relayed.finish();
             return http::Response::from_parts(head, Self::empty());
+        }
+        if let Some(whole) = relayed.body.take_whole() {
+            relayed.record.passed(&whole);
+            relayed.finish();
+            return http::Response::from_parts(head, Self::full(whole));
         }
         http::Response::from_parts(head, Self(Kind::Relayed(Box::new(relayed))))
     }
@@ -101,7 +111,7 @@ impl Body for ReplyBody {
         match &self.0 {
             Kind::Empty => true,
             Kind::Full(bytes) => bytes.is_none(),
-            Kind::Relayed(relayed) => relayed.ended,
+            Kind::Relayed(relayed) => relayed.ended && relayed.late.is_none(),
         }
     }
 
@@ -116,9 +126,13 @@ impl Body for ReplyBody {
 
 impl Relayed {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ReplyError>>> {
+        if let Some(error) = self.late.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         if self.ended {
             return Poll::Ready(None);
         }
+        let shown = std::mem::replace(&mut self.shown, true);
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Pending => match self.pause.poll(cx) {
                 Poll::Pending => Poll::Pending,
@@ -135,7 +149,13 @@ impl Relayed {
             Poll::Ready(Some(Err(error))) => {
                 self.record.broke("endpoint broke off");
                 self.ended = true;
-                Poll::Ready(Some(Err(error.into())))
+                if shown {
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+                // An error now would keep the head from being written, and the client in the dark.
+                self.late = Some(error.into());
+                cx.waker().wake_by_ref();
+                Poll::Pending
             }
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {

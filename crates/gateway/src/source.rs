@@ -1,6 +1,7 @@
 //! Where routes come from.
 
 pub mod kubernetes;
+pub mod status;
 pub mod translate;
 
 use std::sync::Arc;

@@ -23,14 +23,8 @@ pub(crate) use self::connect::ConnectError;
 pub(crate) use self::driven::Driven;
 pub(crate) use self::http1::Http1;
 
-/// A response whose body is still to come.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    /// Head and body.
-    pub(crate) response: Response<Incoming>,
-    /// The connection that must be driven for the body to arrive; none for HTTP/2.
-    pub(crate) connection: Option<Box<Http1>>,
-}
+/// A response whose body is still to come, on the connection it comes over.
+pub(crate) type Answer = Response<Driven>;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +77,7 @@ pub(crate) async fn send(
                 Err(failure) => failure,
             },
             pool::Reused::Http2(mut sender) => match sender.try_send_request(absolute(live, request)).await {
-                Ok(response) => return Ok((Answer { response, connection: None }, Sent::default())),
+                Ok(response) => return Ok((response.map(Driven::shared), Sent::default())),
                 Err(mut failure) => {
                     live.pool(worker).forget_http2();
                     http1::Failure { unsent: failure.take_message(), error: failure.into_error() }
@@ -107,7 +101,7 @@ pub(crate) async fn send(
         connect::Dialled::Http2(mut sender) => {
             live.pool(worker).keep_http2(sender.clone());
             match sender.try_send_request(absolute(live, request)).await {
-                Ok(response) => Ok((Answer { response, connection: None }, sent)),
+                Ok(response) => Ok((response.map(Driven::shared), sent)),
                 Err(mut failure) => {
                     live.pool(worker).forget_http2();
                     let unsent = failure.take_message();

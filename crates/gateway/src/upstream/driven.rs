@@ -1,5 +1,6 @@
 //! A response's body together with the connection that must be driven for it to arrive.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -7,24 +8,45 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use super::{Answer, Http1};
+use super::Http1;
 
 /// A body that moves its connection on whenever it is asked for more.
 #[derive(Debug)]
 pub(crate) struct Driven {
     incoming: Incoming,
+    /// None for HTTP/2, whose connections drive themselves.
     connection: Option<Box<Http1>>,
+    /// What was looked at ahead of time.
+    ahead: Option<Frame<Bytes>>,
 }
 
 impl Driven {
-    /// The body of an answer.
-    pub(crate) fn new(answer: Answer) -> Self {
-        Self { incoming: answer.response.into_body(), connection: answer.connection }
+    /// A body on a connection of its own.
+    pub(super) fn over(incoming: Incoming, connection: Box<Http1>) -> Self {
+        Self { incoming, connection: Some(connection), ahead: None }
     }
 
-    /// A body and its connection.
-    pub(crate) fn of(incoming: Incoming, connection: Option<Box<Http1>>) -> Self {
-        Self { incoming, connection }
+    /// A body on a connection that drives itself.
+    pub(crate) fn shared(incoming: Incoming) -> Self {
+        Self { incoming, connection: None, ahead: None }
+    }
+
+    /// Looks whether something has come already, without waiting. An endpoint that died right behind the head of its
+    /// response is found out here, while another can still be asked.
+    pub(crate) async fn look_ahead(&mut self) -> hyper::Result<()> {
+        let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut *self).poll_frame(cx))).await;
+        if let Poll::Ready(Some(frame)) = first {
+            self.ahead = Some(frame?);
+        }
+        Ok(())
+    }
+
+    /// The whole body, if it has come already and nothing can follow.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        if !self.incoming.is_end_stream() {
+            return None;
+        }
+        self.ahead.take_if(|frame| frame.is_data())?.into_data().ok()
     }
 
     /// Takes the connection out, once the body is complete.
@@ -41,6 +63,9 @@ impl Body for Driven {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(frame) = self.ahead.take() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         let polled = Pin::new(&mut self.incoming).poll_frame(cx);
         if polled.is_ready() {
             return polled;
@@ -54,10 +79,18 @@ impl Body for Driven {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.ahead.is_none() && self.incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        let ahead =
+            self.ahead.as_ref().and_then(|frame| frame.data_ref()).map_or(0, |data| data.len() as u64);
+        let rest = self.incoming.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + ahead);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + ahead);
+        }
+        hint
     }
 }

@@ -10,8 +10,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 
-use super::Answer;
 use super::connect::Stream;
+use super::{Answer, Driven};
 use crate::body::RequestBody;
 
 /// Most a response's head may take.
@@ -56,7 +56,7 @@ impl Http1 {
             .await
         };
         match answer {
-            Ok(response) => Ok(Answer { response, connection: Some(self) }),
+            Ok(response) => Ok(response.map(|incoming| Driven::over(incoming, self))),
             Err(mut failure) => {
                 let unsent = failure.take_message();
                 Err(Failure { unsent, error: failure.into_error() })
