@@ -105,7 +105,8 @@ impl<'v> Walker<'v> {
             }
             Shape::List(list) => {
                 let (before, after) = (items_of(left), items_of(right));
-                if !list.atomic && !(before.is_empty() && after.is_empty()) {
+                let empty = before.is_empty() && after.is_empty();
+                if !list.atomic && !empty {
                     self.lists(&list, before, after);
                     return false;
                 }
@@ -125,7 +126,12 @@ impl<'v> Walker<'v> {
         }
     }
 
-    fn maps(&mut self, map: &MapShape<'_>, left: Option<&'v Map<String, Value>>, right: Option<&'v Map<String, Value>>) {
+    fn maps(
+        &mut self,
+        map: &MapShape<'_>,
+        left: Option<&'v Map<String, Value>>,
+        right: Option<&'v Map<String, Value>>,
+    ) {
         for (name, before) in left.into_iter().flatten() {
             let after = right.and_then(|right| right.get(name));
             self.field(map, name, Some(before), after);
@@ -137,7 +143,13 @@ impl<'v> Walker<'v> {
         }
     }
 
-    fn field(&mut self, map: &MapShape<'_>, name: &'v str, left: Option<&'v Value>, right: Option<&'v Value>) {
+    fn field(
+        &mut self,
+        map: &MapShape<'_>,
+        name: &'v str,
+        left: Option<&'v Value>,
+        right: Option<&'v Value>,
+    ) {
         // What the schema does not know is pruned elsewhere and owned by nobody.
         let Some(of) = map.field(name) else { return };
         self.path.push((Step::Field(name), None));
@@ -174,7 +186,9 @@ impl<'v> Walker<'v> {
             ([] | [_], [] | [_]) => self.compare(list.items, before.first().copied(), after.first().copied()),
             ([_, _, ..], [_, _, ..]) => {
                 let pairs = before.iter().zip(after);
-                if before.len() != after.len() || !pairs.into_iter().all(|(left, right)| same_value(left, right)) {
+                if before.len() != after.len()
+                    || !pairs.into_iter().all(|(left, right)| same_value(left, right))
+                {
                     self.record(Difference::Modified);
                 }
             }

@@ -3,9 +3,9 @@
 //! Where an object has the annotation of client-side apply, fields that are as they were last applied that
 //! way are no conflicts, and the annotation follows what is applied, so that either way keeps working.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
+
+use crate::schema::go_json;
 
 use super::compare::Comparison;
 use super::types::Type;
@@ -56,41 +56,10 @@ pub(super) fn refresh(request: &WriteRequest<'_>, object: &mut Value, applied: &
         annotations.shift_remove(ANNOTATION);
     }
     let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") else { return };
-    annotations.insert(ANNOTATION.to_owned(), json!(encoded(&applied)));
-    let size: usize = annotations
-        .iter()
-        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
-        .sum();
+    annotations.insert(ANNOTATION.to_owned(), json!(format!("{}\n", go_json(&applied))));
+    let size: usize =
+        annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > ANNOTATIONS_LIMIT {
         annotations.shift_remove(ANNOTATION);
-    }
-}
-
-/// The object as Go encodes it: keys sorted, characters of HTML escaped, a line break at the end.
-fn encoded(object: &Value) -> String {
-    let text = sorted(object).to_string();
-    let mut out = String::with_capacity(text.len() + 1);
-    for character in text.chars() {
-        match character {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            other => out.push(other),
-        }
-    }
-    out.push('\n');
-    out
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let fields: BTreeMap<&String, &Value> = object.iter().collect();
-            Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => other.clone(),
     }
 }

@@ -76,7 +76,12 @@ impl Manager {
     pub(super) fn compare(&self, other: &Manager) -> Ordering {
         let key = |manager: &Manager| {
             let version = if manager.operation == Operation::Apply { "" } else { &manager.api_version };
-            (format!("{}\"", manager.name), manager.operation, version.to_owned(), manager.subresource.clone())
+            (
+                format!("{}\"", manager.name),
+                manager.operation,
+                version.to_owned(),
+                manager.subresource.clone(),
+            )
         };
         key(self).cmp(&key(other))
     }
@@ -126,7 +131,10 @@ impl Manager {
         if !self.name.is_empty() {
             entry.insert("manager".to_owned(), json!(self.name));
         }
-        entry.insert("operation".to_owned(), json!(if self.operation == Operation::Apply { "Apply" } else { "Update" }));
+        entry.insert(
+            "operation".to_owned(),
+            json!(if self.operation == Operation::Apply { "Apply" } else { "Update" }),
+        );
         if !self.subresource.is_empty() {
             entry.insert("subresource".to_owned(), json!(self.subresource));
         }
@@ -164,7 +172,11 @@ pub fn encode_managers(object: &mut Value, mut managers: Vec<Manager>) {
     managers.sort_by(|left, right| {
         let key = |manager: &Manager| (manager.operation, manager.time.clone());
         key(left).cmp(&key(right)).then_with(|| {
-            (&left.name, &left.api_version, &left.subresource).cmp(&(&right.name, &right.api_version, &right.subresource))
+            (&left.name, &left.api_version, &left.subresource).cmp(&(
+                &right.name,
+                &right.api_version,
+                &right.subresource,
+            ))
         })
     });
     let Some(object) = object.as_object_mut() else { return };

@@ -26,7 +26,11 @@ pub(super) fn merge(of: Type<'_>, live: &Value, applied: &Value) -> Value {
     }
 }
 
-fn merge_maps(map: &MapShape<'_>, left: Option<&Map<String, Value>>, right: Option<&Map<String, Value>>) -> Value {
+fn merge_maps(
+    map: &MapShape<'_>,
+    left: Option<&Map<String, Value>>,
+    right: Option<&Map<String, Value>>,
+) -> Value {
     let mut out = left.cloned().unwrap_or_default();
     for (name, applied) in right.into_iter().flatten() {
         match (out.get_mut(name), map.field(name)) {
@@ -64,7 +68,8 @@ fn merge_lists(list: &ListShape<'_>, left: &[Value], right: &[Value]) -> Vec<Val
             observed.entry(element).and_modify(|seen| *seen = Live::Repeated).or_insert(Live::Once(item));
         }
     }
-    let mut shared = applied.iter().map(|(element, _)| element).filter(|element| observed.contains_key(element));
+    let mut shared =
+        applied.iter().map(|(element, _)| element).filter(|element| observed.contains_key(element));
     let mut next_shared = shared.next();
     let mut merged: BTreeMap<&PathElement, ()> = BTreeMap::new();
     let combine = |element: &PathElement, item: &Value| match observed.get(element) {

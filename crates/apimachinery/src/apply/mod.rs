@@ -32,7 +32,7 @@ pub use walk::{TypeError, TypeErrors};
 pub use wire::FieldsError;
 
 use types::Type;
-use update::{Clash, Rules};
+use update::{Change, Clash, Rules};
 
 /// The manager that owns what was there before the first apply of an object without managed fields.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -148,7 +148,8 @@ impl fmt::Display for Conflicts {
             return write!(f, "Apply failed with 1 conflict: {}: {}", conflict.message(), conflict.field);
         }
         write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
-        for (position, of_manager) in self.0.chunk_by(|left, right| left.manager == right.manager).enumerate() {
+        for (position, of_manager) in self.0.chunk_by(|left, right| left.manager == right.manager).enumerate()
+        {
             let line_break = if position == 0 { "" } else { "\n" };
             write!(f, "{line_break}conflicts with {}:", of_manager[0].manager)?;
             of_manager.iter().try_for_each(|conflict| write!(f, "\n- {}", conflict.field))?;
@@ -186,18 +187,21 @@ pub fn apply(
     let rules = Rules { versions: request.versions, reset: request.reset };
     let mut managers = decode_managers(live)?;
     if managers.is_empty() {
-        let before = update::writer(Operation::Update, BEFORE_FIRST_APPLY, request.api_version, request.subresource);
-        managers = recorded(&rules, request, request.empty, live, managers, &before);
+        let before =
+            update::writer(Operation::Update, BEFORE_FIRST_APPLY, request.api_version, request.subresource);
+        managers =
+            recorded(&rules, request, Change { before: request.empty, after: live }, managers, &before);
     }
     let writer = update::writer(Operation::Apply, request.manager, request.api_version, request.subresource);
-    let merged = match rules.apply(live, applied, managers.clone(), &writer, force) {
+    let change = Change { before: live, after: applied };
+    let merged = match rules.apply(change, managers.clone(), &writer, force) {
         Ok(merged) => merged,
         Err(clashes) => {
             let left = last_applied::not_explained(request, live, clashes);
             if !left.is_empty() {
                 return Err(Conflicts::from(left).into());
             }
-            rules.apply(live, applied, managers, &writer, true).map_err(Conflicts::from)?
+            rules.apply(change, managers, &writer, true).map_err(Conflicts::from)?
         }
     };
     let (mut object, mut managers) = (merged.object, merged.managers);
@@ -236,12 +240,11 @@ fn check_applied(request: &WriteRequest<'_>, applied: &Value) -> Result<(), Appl
 /// Records a create (`live` is absent), update or patch: gives what it changed to its manager.
 ///
 /// `object` is what will be stored, after defaults. Managed fields that the request itself sets replace the
-/// live ones, and an empty list (or one empty entry) resets them; through a subresource they are ignored.
+/// live ones, and a list of one empty entry resets them; through a subresource they are ignored.
 pub fn update_managers(request: &WriteRequest<'_>, live: Option<&Value>, object: &mut Value) {
     let before = live.unwrap_or(request.empty);
     let managers = managers_in_request(request, live, object);
-    let sent = take_managed_fields(object);
-    drop(sent);
+    take_managed_fields(object);
     if managers.is_empty() && live.is_some() {
         // Nothing is tracked until the first apply.
         return;
@@ -249,7 +252,7 @@ pub fn update_managers(request: &WriteRequest<'_>, live: Option<&Value>, object:
     let rules = Rules { versions: request.versions, reset: request.reset };
     let name = if request.manager.is_empty() { "unknown" } else { request.manager };
     let writer = update::writer(Operation::Update, name, request.api_version, request.subresource);
-    let mut managers = recorded(&rules, request, before, object, managers, &writer);
+    let mut managers = recorded(&rules, request, Change { before, after: object }, managers, &writer);
     managers::cap_updaters(&mut managers);
     encode_managers(object, managers);
 }
@@ -262,7 +265,7 @@ fn managers_in_request(request: &WriteRequest<'_>, live: Option<&Value>, object:
     }
     if let Some(Value::Array(sent)) = object.pointer("/metadata/managedFields") {
         let is_empty = |entry: &Value| entry.as_object().is_some_and(serde_json::Map::is_empty);
-        if sent.is_empty() || (sent.len() == 1 && is_empty(&sent[0])) {
+        if sent.len() == 1 && is_empty(&sent[0]) {
             return Vec::new();
         }
     }
@@ -276,16 +279,15 @@ fn take_managed_fields(object: &mut Value) -> Option<Value> {
     object.get_mut("metadata")?.as_object_mut()?.shift_remove("managedFields")
 }
 
-/// The managers after `writer` changed `before` to `after`.
+/// The managers after a change by `writer`.
 fn recorded(
     rules: &Rules<'_>,
     request: &WriteRequest<'_>,
-    before: &Value,
-    after: &Value,
+    change: Change<'_>,
     managers: Vec<Manager>,
     writer: &Manager,
 ) -> Vec<Manager> {
-    let (mut managers, fields) = rules.update(before, after, managers, writer);
+    let (mut managers, fields) = rules.update(change, managers, writer);
     let fields = update::without_system_fields(&fields);
     if fields.is_empty() {
         return managers;

@@ -82,7 +82,9 @@ impl Eq for PathElement {}
 fn compare_keys(left: &[KeyField], right: &[KeyField]) -> Ordering {
     let pairs = left.iter().zip(right);
     pairs
-        .map(|(left, right)| left.name.cmp(&right.name).then_with(|| compare_values(&left.value, &right.value)))
+        .map(|(left, right)| {
+            left.name.cmp(&right.name).then_with(|| compare_values(&left.value, &right.value))
+        })
         .find(|order| order.is_ne())
         .unwrap_or_else(|| left.len().cmp(&right.len()))
 }
@@ -143,9 +145,7 @@ pub(crate) fn same_value(left: &Value, right: &Value) -> bool {
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(key, left)| right.get(key).is_some_and(|right| same_value(left, right)))
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same_value(left, right)))
         }
         _ => left == right,
     }

@@ -58,9 +58,10 @@ pub fn managers_from_scale(
         }
     }
     let in_replicas = path_of(&["spec", "replicas"]);
-    let new = scale.iter().enumerate().filter(|(position, manager)| {
-        !kept.contains(position) && manager.fields.contains(&in_replicas)
-    });
+    let new = scale
+        .iter()
+        .enumerate()
+        .filter(|(position, manager)| !kept.contains(position) && manager.fields.contains(&in_replicas));
     managers.extend(new.map(|(_, manager)| Manager {
         api_version: api_version.to_owned(),
         fields: FieldSet::of_fields(&[replicas]),

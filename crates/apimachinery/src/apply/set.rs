@@ -180,9 +180,11 @@ impl FieldSet {
             let entry = match order {
                 Ordering::Less => left.next().and_then(|entry| only_left.map(|keep| keep(entry))),
                 Ordering::Greater => right.next().and_then(|entry| only_right.map(|keep| keep(entry))),
-                Ordering::Equal => {
-                    left.next().zip(right.next()).map(|(left, right)| both(left, right)).filter(|e| !e.is_empty())
-                }
+                Ordering::Equal => left
+                    .next()
+                    .zip(right.next())
+                    .map(|(left, right)| both(left, right))
+                    .filter(|e| !e.is_empty()),
             };
             entries.extend(entry);
         }

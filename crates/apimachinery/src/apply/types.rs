@@ -118,7 +118,13 @@ impl<'a> Shapes<'a> {
         let items = Type::Whole;
         let others = if whole { Type::Whole } else { Type::Deduced };
         Shapes {
-            map: Some(MapShape { atomic: whole, fields: None, preserve: false, object: false, others: Some(others) }),
+            map: Some(MapShape {
+                atomic: whole,
+                fields: None,
+                preserve: false,
+                object: false,
+                others: Some(others),
+            }),
             scalar: Some(Scalar::Any),
             list: Some(ListShape { atomic: true, keys: &[], items, item_schema: None }),
         }
@@ -154,10 +160,18 @@ impl<'a> MapShape<'a> {
         let others = match &schema.additional_properties {
             Additional::Schema(values) => Some(Type::below(values, preserve)),
             Additional::Any => Some(Type::Deduced),
-            Additional::Forbidden if preserve || (schema.properties.is_empty() && !object) => Some(Type::Deduced),
+            Additional::Forbidden if preserve || (schema.properties.is_empty() && !object) => {
+                Some(Type::Deduced)
+            }
             Additional::Forbidden => None,
         };
-        MapShape { atomic: schema.map_type == MapType::Atomic, fields: Some(schema), preserve, object, others }
+        MapShape {
+            atomic: schema.map_type == MapType::Atomic,
+            fields: Some(schema),
+            preserve,
+            object,
+            others,
+        }
     }
 
     /// The type of a field that the schema names.
@@ -214,7 +228,8 @@ impl<'a> ListShape<'a> {
         };
         let mut fields: Vec<KeyField> = Vec::with_capacity(self.keys.len());
         for key in self.keys {
-            let value = object.get(key).map(Cow::Borrowed).or_else(|| self.key_default(key).map(Cow::Borrowed));
+            let value =
+                object.get(key).map(Cow::Borrowed).or_else(|| self.key_default(key).map(Cow::Borrowed));
             if let Some(value) = value {
                 fields.push(KeyField { name: Arc::from(key.as_str()), value: value.into_owned() });
             }
@@ -245,9 +260,13 @@ pub(super) enum BadItem {
 impl fmt::Display for BadItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadItem::ObjectInSet => f.write_str("associative list without keys has an element that's a map type"),
+            BadItem::ObjectInSet => {
+                f.write_str("associative list without keys has an element that's a map type")
+            }
             BadItem::ListInSet => f.write_str("not supported: associative list with lists as elements"),
-            BadItem::NullInSet => f.write_str("associative list without keys has an element that's an explicit null"),
+            BadItem::NullInSet => {
+                f.write_str("associative list without keys has an element that's an explicit null")
+            }
             BadItem::NullInMap => f.write_str("associative list with keys may not have a null element"),
             BadItem::ScalarInMap => f.write_str("associative list with keys may not have non-map elements"),
             BadItem::NoKey(keys) => {

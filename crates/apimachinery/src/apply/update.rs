@@ -27,6 +27,14 @@ pub(super) struct Rules<'a> {
     pub(super) reset: &'a Reset,
 }
 
+/// Two objects, one of which follows the other.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub(super) before: &'a Value,
+    /// What is to be stored, or for an apply what is applied.
+    pub(super) after: &'a Value,
+}
+
 /// An applied object merged into the live one.
 pub(super) struct Merged {
     pub(super) object: Value,
@@ -57,8 +65,7 @@ impl<'a> Rules<'a> {
     /// Without `force`, fields that would be taken by a change are conflicts; removed ones never are.
     fn take(
         &self,
-        before: &Value,
-        after: &Value,
+        change: Change<'_>,
         managers: &mut Vec<Manager>,
         writer: &Manager,
         force: bool,
@@ -67,11 +74,12 @@ impl<'a> Rules<'a> {
         for (version, schema) in self.versions {
             let needed = *version == writer.api_version || managers.iter().any(|m| m.api_version == *version);
             if needed {
-                let comparison = Comparison::of(Type::root(schema), before, after);
+                let comparison = Comparison::of(Type::root(schema), change.before, change.after);
                 comparisons.push((version, comparison.filtered(|set| self.reset.filtered(set))));
             }
         }
-        let of = |version: &str| comparisons.iter().find(|(known, _)| *known == version).map(|(_, found)| found);
+        let of =
+            |version: &str| comparisons.iter().find(|(known, _)| *known == version).map(|(_, found)| found);
         if !force {
             let mut clashes = Vec::new();
             for manager in managers.iter().filter(|manager| !manager.is_same(writer)) {
@@ -101,27 +109,26 @@ impl<'a> Rules<'a> {
     /// The writer's new fields are returned apart: the caller adds them to its entry if there are any.
     pub(super) fn update(
         &self,
-        before: &Value,
-        after: &Value,
+        change: Change<'_>,
         managers: Vec<Manager>,
         writer: &Manager,
     ) -> (Vec<Manager>, FieldSet) {
         let mut managers = self.follow_schema(managers);
         // A writer that is not an entry takes from its own entry too, which is how a removal reaches it.
         let nobody = Manager { name: "\0".to_owned(), ..writer.clone() };
-        let found = self.take(before, after, &mut managers, &nobody, true).unwrap_or_default();
+        let found = self.take(change, &mut managers, &nobody, true).unwrap_or_default();
         (managers, self.reset.filtered(found.changed()))
     }
 
-    /// Merges `applied` into `live` for `writer` and removes what it no longer applies.
+    /// Merges what is applied into the live object for `writer` and removes what it no longer applies.
     pub(super) fn apply(
         &self,
-        live: &Value,
-        applied: &Value,
+        change: Change<'_>,
         managers: Vec<Manager>,
         writer: &Manager,
         force: bool,
     ) -> Result<Merged, Vec<Clash>> {
+        let Change { before: live, after: applied } = change;
         let mut managers = self.follow_schema(managers);
         let Some(root) = self.root(&writer.api_version) else {
             return Ok(Merged { object: live.clone(), managers });
@@ -135,16 +142,18 @@ impl<'a> Rules<'a> {
             Some(last) => self.prune(merged, &managers, &last),
             None => merged,
         };
-        self.take(live, &object, &mut managers, writer, force)?;
+        self.take(Change { before: live, after: &object }, &mut managers, writer, force)?;
         Ok(Merged { object, managers })
     }
 
     /// Removes what the applier applied last and nobody applies or owns now.
     fn prune(&self, merged: Value, managers: &[Manager], last: &Manager) -> Value {
         let Some(root) = self.root(&last.api_version) else { return merged };
-        let unchanged = managers
-            .iter()
-            .any(|manager| manager.is_same(last) && manager.api_version == last.api_version && last.fields.difference(&manager.fields).is_empty());
+        let unchanged = managers.iter().any(|manager| {
+            manager.is_same(last)
+                && manager.api_version == last.api_version
+                && last.fields.difference(&manager.fields).is_empty()
+        });
         if last.fields.is_empty() || unchanged {
             return merged;
         }
@@ -152,10 +161,12 @@ impl<'a> Rules<'a> {
         let mut pruned = Cow::Borrowed(&merged);
         remove(root, pruned.to_mut(), &last_fields);
         // The version of the last application first, then the others.
-        let versions = self.versions.iter().map(|(version, _)| *version).filter(|version| *version != last.api_version);
+        let versions =
+            self.versions.iter().map(|(version, _)| *version).filter(|version| *version != last.api_version);
         for version in std::iter::once(last.api_version.as_str()).chain(versions) {
             let owned = managers.iter().filter(|manager| manager.api_version == version);
-            let Some(owned) = owned.map(|manager| manager.fields.clone()).reduce(|all, set| all.union(&set)) else {
+            let Some(owned) = owned.map(|manager| manager.fields.clone()).reduce(|all, set| all.union(&set))
+            else {
                 continue;
             };
             let Some(root) = self.root(version) else { continue };

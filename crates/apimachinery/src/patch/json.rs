@@ -82,12 +82,18 @@ fn size(value: &Value) -> usize {
         Value::Number(_) => 8,
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
-        Value::Object(object) => object.iter().map(|(name, value)| name.len() + 4 + size(value)).sum::<usize>() + 2,
+        Value::Object(object) => {
+            object.iter().map(|(name, value)| name.len() + 4 + size(value)).sum::<usize>() + 2
+        }
     }
 }
 
 /// The object or list that holds what `path` names, and the last step.
-fn parent<'v>(object: &'v mut Value, operation: &str, path: &str) -> Result<(&'v mut Value, String), PatchError> {
+fn parent<'v>(
+    object: &'v mut Value,
+    operation: &str,
+    path: &str,
+) -> Result<(&'v mut Value, String), PatchError> {
     let missing = || failed(format!("{operation} operation does not apply: the object has no {path:?}"));
     let (above, last) = path.rsplit_once('/').ok_or_else(missing)?;
     let mut value = object;
@@ -124,7 +130,9 @@ fn no_index(operation: &str, path: &str, length: usize) -> PatchError {
 
 fn add(object: &mut Value, operation: &str, path: &str, value: Value) -> Result<(), PatchError> {
     if path.split('/').count() - 1 + depth(&value) > MAX_DEPTH {
-        return Err(failed(format!("{operation} operation does not apply: {path:?} nests deeper than {MAX_DEPTH}")));
+        return Err(failed(format!(
+            "{operation} operation does not apply: {path:?} nests deeper than {MAX_DEPTH}"
+        )));
     }
     let (parent, last) = parent(object, operation, path)?;
     match parent {
@@ -166,7 +174,9 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), PatchErro
         return Ok(());
     }
     if path.split('/').count() - 1 + depth(&value) > MAX_DEPTH {
-        return Err(failed(format!("replace operation does not apply: {path:?} nests deeper than {MAX_DEPTH}")));
+        return Err(failed(format!(
+            "replace operation does not apply: {path:?} nests deeper than {MAX_DEPTH}"
+        )));
     }
     let (parent, last) = parent(object, "replace", path)?;
     match parent {

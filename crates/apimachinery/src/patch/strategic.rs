@@ -51,11 +51,16 @@ fn field_schema<'s>(schema: Option<&'s Schema>, name: &str) -> Option<&'s Schema
 fn allows(schema: Option<&Schema>, name: &str) -> bool {
     schema.is_none_or(|schema| {
         let open = schema.preserve_unknown_fields || schema.properties.is_empty();
-        open || !matches!(schema.additional_properties, Additional::Forbidden) || schema.properties.contains_key(name)
+        open || !matches!(schema.additional_properties, Additional::Forbidden)
+            || schema.properties.contains_key(name)
     })
 }
 
-fn merge_objects(schema: Option<&Schema>, mut original: Object, mut patch: Object) -> Result<Object, PatchError> {
+fn merge_objects(
+    schema: Option<&Schema>,
+    mut original: Object,
+    mut patch: Object,
+) -> Result<Object, PatchError> {
     if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
             Some("replace") => {
@@ -111,7 +116,10 @@ fn known_field(schema: Option<&Schema>, name: &str) -> Result<(), PatchError> {
 
 fn unknown_directive(patch: &Object) -> PatchError {
     let directive = patch.get(PATCH).map(go_text).unwrap_or_default();
-    PatchError::Directive(format!("unknown patch type: {directive} in map: {}", go_text(&Value::Object(patch.clone()))))
+    PatchError::Directive(format!(
+        "unknown patch type: {directive} in map: {}",
+        go_text(&Value::Object(patch.clone()))
+    ))
 }
 
 /// The field that `<directive>/<field>` is about.
@@ -127,7 +135,8 @@ fn directive_field<'k>(key: &'k str, directive: &str) -> Result<&'k str, PatchEr
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(directive) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
-    let keys: BTreeSet<&str> = directive.as_array().ok_or_else(malformed)?.iter().filter_map(Value::as_str).collect();
+    let keys: BTreeSet<&str> =
+        directive.as_array().ok_or_else(malformed)?.iter().filter_map(Value::as_str).collect();
     let is_named = |name: &String, value: &Value| {
         value.is_null()
             || name.starts_with(DELETE_FROM_LIST)
@@ -240,7 +249,10 @@ fn merge_lists(
     let Some(first) = items.next() else { return Ok(live) };
     if let Some(other) = items.find(|item| go_kind(item) != go_kind(first)) {
         let kinds = (go_kind(first), go_kind(other));
-        return Err(PatchError::Directive(format!("list element types are not identical: [{} {}]", kinds.0, kinds.1)));
+        return Err(PatchError::Directive(format!(
+            "list element types are not identical: [{} {}]",
+            kinds.0, kinds.1
+        )));
     }
     if first.is_array() {
         return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
@@ -357,7 +369,10 @@ fn in_order(
 }
 
 /// Where each item is first, by what it is known by.
-fn positions<'v>(list: &'v [Value], merge_key: Option<&str>) -> Result<HashMap<&'v Value, usize>, PatchError> {
+fn positions<'v>(
+    list: &'v [Value],
+    merge_key: Option<&str>,
+) -> Result<HashMap<&'v Value, usize>, PatchError> {
     let mut positions = HashMap::with_capacity(list.len());
     for (position, item) in list.iter().enumerate() {
         positions.entry(identity(item, merge_key)?).or_insert(position);
@@ -370,7 +385,8 @@ fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(object) if object.contains_key(PATCH) => None,
         Value::Object(object) => {
-            let kept = object.into_iter().filter_map(|(name, value)| Some((name, without_directives(value)?)));
+            let kept =
+                object.into_iter().filter_map(|(name, value)| Some((name, without_directives(value)?)));
             Some(Value::Object(kept.collect()))
         }
         Value::Array(items) => Some(Value::Array(without_directives_in(items))),

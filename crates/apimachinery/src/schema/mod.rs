@@ -36,7 +36,6 @@ use serde_json::Value;
 
 pub use cause::{Cause, CauseReason};
 pub(crate) use go_text::go_json;
-pub(crate) use go_text::go_json;
 pub use node::{Additional, Kind, ListType, MapType, PatchStrategy, Schema};
 pub use path::FieldPath;
 /// Schemas nest at most this deep.

@@ -39,7 +39,8 @@ impl FieldSelector {
         for term in split_unescaped(text).into_iter().filter(|term| !term.is_empty()) {
             let term = parse_term(text, term)?;
             let known = |field: &str| field == "metadata.name" || field == "metadata.namespace";
-            let supported = || supported.iter().any(|field| field.as_ref().trim_start_matches('.') == term.field);
+            let supported =
+                || supported.iter().any(|field| field.as_ref().trim_start_matches('.') == term.field);
             if !known(&term.field) && !supported() {
                 return Err(SelectorError::Field(term.field));
             }

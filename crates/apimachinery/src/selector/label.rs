@@ -58,8 +58,12 @@ impl LabelSelector {
             match parser.take() {
                 None => break,
                 Some(Token::Comma) if parser.peek().is_some() => {}
-                Some(Token::Comma) => return Err(parser.error("a label is expected after the last comma".to_owned())),
-                Some(token) => return Err(parser.error(format!("found {token}, expected a comma or the end"))),
+                Some(Token::Comma) => {
+                    return Err(parser.error("a label is expected after the last comma".to_owned()));
+                }
+                Some(token) => {
+                    return Err(parser.error(format!("found {token}, expected a comma or the end")));
+                }
             }
         }
         Ok(LabelSelector { requirements })
@@ -120,9 +124,8 @@ impl Requirement {
     ///
     /// If it is not.
     pub fn new(key: &str, operator: Operator, mut values: Vec<String>) -> Result<Requirement, SelectorError> {
-        let fail = |message: &str| {
-            Err(SelectorError::Operator { key: key.to_owned(), message: message.to_owned() })
-        };
+        let fail =
+            |message: &str| Err(SelectorError::Operator { key: key.to_owned(), message: message.to_owned() });
         check_key(key)?;
         match operator {
             Operator::In | Operator::NotIn if values.is_empty() => {
@@ -155,8 +158,12 @@ impl Requirement {
             Operator::NotIn => !value.is_some_and(listed),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
-            Operator::GreaterThan => value.and_then(number).zip(limit()).is_some_and(|(value, limit)| value > limit),
-            Operator::LessThan => value.and_then(number).zip(limit()).is_some_and(|(value, limit)| value < limit),
+            Operator::GreaterThan => {
+                value.and_then(number).zip(limit()).is_some_and(|(value, limit)| value > limit)
+            }
+            Operator::LessThan => {
+                value.and_then(number).zip(limit()).is_some_and(|(value, limit)| value < limit)
+            }
         }
     }
 }
@@ -170,13 +177,18 @@ fn check_key(key: &str) -> Result<(), SelectorError> {
     };
     if let Some(prefix) = prefix {
         let label = |label: &str| {
-            let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+            let edge = |byte: Option<&u8>| {
+                byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+            };
             let bytes = label.as_bytes();
-            let inner = bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
+            let inner =
+                bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
             inner && edge(bytes.first()) && edge(bytes.last())
         };
         if prefix.len() > 253 || !prefix.split('.').all(label) {
-            return fail("the part before the slash must be a DNS name in lower case, of at most 253 characters");
+            return fail(
+                "the part before the slash must be a DNS name in lower case, of at most 253 characters",
+            );
         }
     }
     if name.is_empty() || !is_label_text(name) {

@@ -1,0 +1,157 @@
+//! Reads the vendored schemas, following references.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{Additional, Kind, Schema};
+
+const DEFINITIONS: &str = include_str!("../../../../third_party/kubernetes/schemas.json");
+
+/// References are followed this deep: deeper than any but the schema of schemas goes.
+const MAX_DEPTH: usize = 40;
+
+/// Definitions that are not what their OpenAPI schema says.
+const SPECIAL: &[(&str, &str)] = &[
+    // Text or number; both print as they were given.
+    ("api.resource.Quantity", r#"{"x-kubernetes-int-or-string":true}"#),
+    ("util.intstr.IntOrString", r#"{"x-kubernetes-int-or-string":true}"#),
+    (
+        "pkg.runtime.RawExtension",
+        r#"{"type":"object","x-kubernetes-map-type":"atomic","x-kubernetes-preserve-unknown-fields":true}"#,
+    ),
+    ("meta.v1.FieldsV1", r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#),
+];
+
+/// A value that is not known further.
+fn anything() -> Value {
+    json!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
+pub(super) fn definitions() -> &'static Map<String, Value> {
+    static PARSED: OnceLock<Map<String, Value>> = OnceLock::new();
+    PARSED.get_or_init(|| serde_json::from_str(DEFINITIONS).unwrap_or_default())
+}
+
+pub(super) fn get(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
+    static READ: OnceLock<Mutex<HashMap<&'static str, Arc<Schema>>>> = OnceLock::new();
+    let (name, definition) = definitions().iter().find(|(_, definition)| {
+        let kinds = definition["x-kubernetes-group-version-kind"].as_array();
+        kinds
+            .into_iter()
+            .flatten()
+            .any(|known| known["group"] == group && known["version"] == version && known["kind"] == kind)
+    })?;
+    let mut read = READ.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let schema = read.entry(name).or_insert_with(|| {
+        let mut path = vec![name.as_str()];
+        Arc::new(Schema::trusted(&resolved(definition, &mut path)))
+    });
+    Some(Arc::clone(schema))
+}
+
+/// A schema with what it refers to in place of references; `path` are the definitions around it.
+fn resolved<'d>(schema: &'d Value, path: &mut Vec<&'d str>) -> Value {
+    let Some(object) = schema.as_object() else { return schema.clone() };
+    let mut out = match object.get("$ref").and_then(Value::as_str) {
+        Some(name) => definition(name, path),
+        None => Map::new(),
+    };
+    for (keyword, value) in object {
+        let value = match keyword.as_str() {
+            "$ref" => continue,
+            "properties" => {
+                let fields = value.as_object().into_iter().flatten();
+                Value::Object(fields.map(|(name, schema)| (name.clone(), resolved(schema, path))).collect())
+            }
+            "items" | "additionalProperties" => resolved(value, path),
+            _ => value.clone(),
+        };
+        out.insert(keyword.clone(), value);
+    }
+    Value::Object(out)
+}
+
+fn definition<'d>(name: &'d str, path: &mut Vec<&'d str>) -> Map<String, Value> {
+    let special = SPECIAL.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, text)| *text);
+    let special = special.and_then(|text| serde_json::from_str(text).ok());
+    let recursive = path.contains(&name) || path.len() > MAX_DEPTH;
+    let found = match (special, definitions().get(name)) {
+        (Some(special), _) => special,
+        (None, Some(definition))
+            if !recursive && definition.as_object().is_some_and(|known| !known.is_empty()) =>
+        {
+            path.push(name);
+            let found = resolved(definition, path);
+            path.pop();
+            found
+        }
+        _ => anything(),
+    };
+    match found {
+        Value::Object(found) => found,
+        _ => Map::new(),
+    }
+}
+
+/// A Go struct of this schema in which nothing is set, as JSON.
+pub(super) fn zero(schema: &Schema) -> Value {
+    let mut fields = Map::new();
+    for (name, field) in &schema.properties {
+        let value = match &field.default {
+            Some(Value::Object(_)) => zero(field),
+            Some(Value::String(_)) => json!(""),
+            Some(Value::Bool(_)) => json!(false),
+            Some(Value::Number(_)) => json!(0),
+            None if schema.checks.required.contains(name) => Value::Null,
+            _ => continue,
+        };
+        fields.insert(name.clone(), value);
+    }
+    Value::Object(fields)
+}
+
+/// See [`super::BuiltinKind::normalize`].
+pub(super) fn normalize(schema: &Schema, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| {
+                let Some(field) = schema.field(name) else { return !value.is_null() };
+                if value.is_null()
+                    && field.kind == Some(Kind::String)
+                    && !schema.properties.contains_key(name)
+                {
+                    // A Go map of texts has no nulls.
+                    *value = json!("");
+                }
+                normalize(field, value);
+                !(value.is_null() || is_empty_collection(field, value))
+                    || schema.checks.required.contains(name)
+            });
+            for (name, field) in &schema.properties {
+                if let (Some(Value::Object(_)), false) = (&field.default, fields.contains_key(name)) {
+                    let mut value = json!({});
+                    normalize(field, &mut value);
+                    fields.insert(name.clone(), value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                items.iter_mut().for_each(|item| normalize(schema, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Lists and maps are left out if they are empty, structs are not.
+fn is_empty_collection(schema: &Schema, value: &Value) -> bool {
+    let is_map = matches!(schema.additional_properties, Additional::Schema(_));
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => schema.kind == Some(Kind::Object) && is_map && fields.is_empty(),
+        _ => false,
+    }
+}
