@@ -83,3 +83,25 @@ fn without_empty(device: Value) -> Value {
         fields.into_iter().filter(|(_, value)| value.as_object().is_none_or(|map| !map.is_empty())).collect();
     Value::Object(kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_as_many_devices_as_its_class_declares() {
+        let device = json!({
+            "name": "gpu",
+            "driver": "gpu.nvidia.com",
+            "count": 2,
+            "capacity": {"memory": {"value": "46068Mi"}},
+        });
+        let slice = slice("l40s-0", &device);
+        let expected = json!([
+            {"name": "gpu-0", "capacity": {"memory": {"value": "46068Mi"}}},
+            {"name": "gpu-1", "capacity": {"memory": {"value": "46068Mi"}}},
+        ]);
+        assert_eq!(slice["spec"]["devices"], expected);
+        assert_eq!(slice["spec"]["pool"]["name"], "l40s-0");
+    }
+}

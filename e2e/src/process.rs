@@ -154,3 +154,42 @@ pub fn free_port() -> Outcome<u16> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(script: &str) -> Program<'static> {
+        let arguments = vec!["-c".to_owned(), script.to_owned()];
+        Program { name: "script", binary: PathBuf::from("/bin/sh"), arguments, environment: Vec::new() }
+    }
+
+    #[test]
+    fn a_process_ends_when_it_is_dropped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let process = program("exec sleep 1000").start(folder.path()).expect("it starts");
+        let of_process = PathBuf::from(format!("/proc/{}", process.child.id()));
+        let had_proc = of_process.exists();
+        drop(process);
+        assert!(!had_proc || !of_process.exists(), "it still runs");
+    }
+
+    #[test]
+    fn an_ended_program_is_reported_with_the_end_of_its_log() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut process = program("echo no such luck; exit 3").start(folder.path()).expect("it starts");
+        let failure = loop {
+            if let Err(failure) = process.check() {
+                break failure.describe();
+            }
+            std::thread::yield_now();
+        };
+        assert!(failure.contains("no such luck") && failure.contains("3"), "{failure}");
+    }
+
+    #[test]
+    fn free_ports_are_given_once() {
+        let ports: BTreeSet<u16> = (0..50).map(|_| free_port().expect("a port")).collect();
+        assert_eq!(ports.len(), 50);
+    }
+}

@@ -102,3 +102,31 @@ impl Resource {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_kubernetes_api() {
+        let cases = [
+            ("core, in a namespace", POD, "default", "/api/v1/namespaces/default/pods"),
+            ("core, everywhere", POD, "", "/api/v1/pods"),
+            ("core, without namespaces", NODE, "ignored", "/api/v1/nodes"),
+            ("of a group", DEPLOYMENT, "a", "/apis/apps/v1/namespaces/a/deployments"),
+        ];
+        for (name, resource, namespace, path) in cases {
+            assert_eq!(resource.path(namespace), path, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_the_examples_and_the_package_is_known() {
+        let of = |api_version, kind| Resource::of_manifest(&json!({"apiVersion": api_version, "kind": kind}));
+        assert_eq!(of("v1", "Pod").expect("known").plural, "pods");
+        assert_eq!(of("modelplane.ai/v1alpha1", "ModelService").expect("known").plural, "modelservices");
+        assert!(of("v2", "Pod").is_err(), "another version is another kind");
+    }
+}

@@ -12,6 +12,7 @@ mod placement;
 mod restart;
 mod scaling;
 mod selectors;
+mod stillness;
 mod upgrade;
 mod view;
 
@@ -56,6 +57,7 @@ pub const SCENARIOS: &[Scenario] = &[
         "kube-scheduler allocates the claims and binds pods to the pool we chose",
         placement::allocated
     ),
+    scenario!("a settled fleet writes nothing", stillness::writes_nothing),
     scenario!("kubectl scale adds and removes replicas", scaling::up_and_down),
     scenario!("a canary's weights reach the HTTPRoute", canary::weights),
     scenario!("a tainted cluster is drained", drain::by_taint),

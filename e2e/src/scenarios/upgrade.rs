@@ -4,6 +4,8 @@
 //! names written out rather than computed; the composites are paused while it is made. Then our function
 //! takes over.
 
+use std::time::Duration;
+
 use modelplane_api::names::{
     COMPOSITE_LABEL, COMPOSITION_RESOURCE_NAME_ANNOTATION, PAUSED_ANNOTATION, WORKLOAD_NAMESPACE,
 };
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::view::{MODEL_DEPLOYMENT, MODEL_REPLICA, objects_of, remove, serves};
 use crate::environment::{Environment, TEAM};
-use crate::failure::{Failure, Outcome, ensure, not_yet, until};
+use crate::failure::{Failure, Outcome, ensure, not_yet, throughout, until};
 use crate::kube_api::{Kube, Mode, Target, conditions, is_true, name, uid};
 use crate::manifests;
 use crate::resources::{DEPLOYMENT, HTTP_ROUTE, OBJECT, RESOURCE_CLAIM_TEMPLATE, Resource};
@@ -43,12 +45,17 @@ pub(super) async fn recreates_nothing(environment: &mut Environment) -> Outcome 
     .await?;
     kube.merge(Target::new(MODEL_DEPLOYMENT, TEAM, NAME), "", &resume).await?;
     let replicas = serves(environment, NAME, 1).await?;
-    for before in &composed {
-        let resource = Resource::of_manifest(before)?;
-        let now = kube.get(resource, TEAM, name(before)).await?;
-        let kind = resource.kind;
-        ensure(uid(&now) == uid(before), || format!("{kind} {} was re-created", name(before)))?;
-    }
+    throughout("what was composed is what it was", Duration::from_secs(5), async || {
+        for before in &composed {
+            let resource = Resource::of_manifest(before).map_err(not_yet)?;
+            let now = kube.get(resource, TEAM, name(before)).await.map_err(not_yet)?;
+            if uid(&now) != uid(before) {
+                return Err(format!("{} {} was re-created", resource.kind, name(before)));
+            }
+        }
+        Ok(())
+    })
+    .await?;
     let objects = objects_of(environment, &replicas[0]).await?;
     for key in ["model-serving-engine", "resource-claim-engine-standalone", "model-route"] {
         let with_key =
