@@ -275,9 +275,8 @@ impl Attempts {
     fn pass(self, choice: Choice, mut answer: Answer) -> Response<ReplyBody> {
         let mut record = self.exchange.record;
         headers::remove_hop_by_hop(answer.headers_mut());
-        let watched = self.target.service.policy.overflow.time_to_first_token.is_some();
         let head = (answer.status(), answer.headers());
-        record.answered(choice.endpoint, choice.series, head, watched);
+        record.answered(choice.endpoint, choice.series, self.target.service.clone(), head);
         *answer.version_mut() = Version::HTTP_11;
         let idle = self.target.service.policy.timeouts.idle;
         ReplyBody::relay(answer, self.exchange.client.worker, choice.lease, idle, record)
@@ -307,7 +306,7 @@ impl Attempts {
         headers::set_upgrade(&mut head.headers, upgrade.protocol);
         let phase = self.exchange.shared.phase.subscribe();
         let mut record = self.exchange.record;
-        record.answered(choice.endpoint, choice.series, (head.status, &head.headers), false);
+        record.answered(choice.endpoint, choice.series, self.target.service, (head.status, &head.headers));
         tokio::spawn(tunnel::run(upgrade.stream, theirs, (choice.lease, record), phase));
         Response::from_parts(head, ReplyBody::empty())
     }

@@ -15,6 +15,7 @@ use crate::headers::TraceId;
 use crate::json::Finder;
 use crate::metrics::Series;
 use crate::refusal::Refusal;
+use crate::routes::table::Service;
 use crate::server::{Client, Shared};
 use crate::sse::EventReader;
 use crate::usage::{self, Usage};
@@ -49,7 +50,7 @@ pub(crate) struct Record {
 struct Answered {
     endpoint: Arc<Endpoint>,
     series: Arc<Series>,
-    watches_first_token: bool,
+    service: Arc<Service>,
 }
 
 /// Reads usage off a body that passes by.
@@ -115,15 +116,15 @@ impl Record {
         &mut self,
         endpoint: Arc<Endpoint>,
         series: Arc<Series>,
+        service: Arc<Service>,
         head: (StatusCode, &HeaderMap),
-        watches_first_token: bool,
     ) {
         let (status, headers) = head;
         self.status = status;
         if status.is_success() {
             self.meter = Meter::of(headers);
         }
-        self.answered = Some(Answered { endpoint, series, watches_first_token });
+        self.answered = Some(Answered { endpoint, series, service });
     }
 
     /// A piece of the response's body is passed on.
@@ -140,7 +141,7 @@ impl Record {
             if let Some(answered) = &self.answered {
                 let took = now - self.started;
                 answered.series.first_token.observe(took);
-                if answered.watches_first_token {
+                if answered.service.policy.overflow.time_to_first_token.is_some() {
                     answered.endpoint.live.observe_first_token(took, now);
                 }
             }
@@ -152,11 +153,14 @@ impl Record {
         self.outcome = "complete";
     }
 
-    /// The response breaks off.
+    /// The response breaks off, which is the endpoint's failure as much as not answering is.
     pub(crate) fn broke(&mut self, reason: &'static str) {
         self.outcome = reason;
-        if let Some(answered) = &self.answered {
-            answered.series.broken.add(1);
+        if let Some(Answered { endpoint, series, service }) = &self.answered {
+            series.broken.add(1);
+            let now = Instant::now();
+            let ejected = endpoint.live.failed(&service.policy.outliers, service.may_eject(now), now);
+            series.ejections.add(ejected.into());
         }
     }
 

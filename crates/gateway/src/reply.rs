@@ -10,11 +10,16 @@ use tokio::time::{Instant, Sleep};
 
 use crate::endpoint::Lease;
 use crate::record::Record;
+use crate::server::Ongoing;
 use crate::upstream::{Answer, Driven};
 
 /// The body of a response to a client.
 #[derive(Debug)]
-pub(crate) struct ReplyBody(Kind);
+pub(crate) struct ReplyBody {
+    kind: Kind,
+    /// Says, while it is held, that the exchange goes on.
+    _ongoing: Option<Ongoing>,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -42,22 +47,32 @@ struct Relayed {
     lease: Lease,
     pause: Pause,
     record: Box<Record>,
-    /// Whether the head has had its chance to reach the client.
-    shown: bool,
+    /// Whether what was passed on has had its chance to be written: writing happens when there is nothing more to
+    /// pass on just now, and not at all after a failure.
+    settled: bool,
     /// A failure that waits for that.
     late: Option<ReplyError>,
     ended: bool,
 }
 
 impl ReplyBody {
+    fn of(kind: Kind) -> Self {
+        Self { kind, _ongoing: None }
+    }
+
+    /// The exchange goes on as long as this body does.
+    pub(crate) fn during(self, ongoing: Option<Ongoing>) -> Self {
+        Self { _ongoing: ongoing, ..self }
+    }
+
     /// No body.
     pub(crate) fn empty() -> Self {
-        Self(Kind::Empty)
+        Self::of(Kind::Empty)
     }
 
     /// A body that is there already.
     pub(crate) fn full(bytes: Bytes) -> Self {
-        Self(Kind::Full(Some(bytes)))
+        Self::of(Kind::Full(Some(bytes)))
     }
 
     /// An endpoint's body. Where there is none, the connection goes back to the pool at once.
@@ -75,7 +90,7 @@ impl ReplyBody {
             lease,
             pause: Pause::new(idle),
             record,
-            shown: false,
+            settled: false,
             late: None,
             ended: false,
         };
@@ -88,7 +103,7 @@ impl ReplyBody {
             relayed.finish();
             return http::Response::from_parts(head, Self::full(whole));
         }
-        http::Response::from_parts(head, Self(Kind::Relayed(Box::new(relayed))))
+        http::Response::from_parts(head, Self::of(Kind::Relayed(Box::new(relayed))))
     }
 }
 
@@ -100,7 +115,7 @@ impl Body for ReplyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ReplyError>>> {
-        match &mut self.get_mut().0 {
+        match &mut self.get_mut().kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Relayed(relayed) => relayed.poll_frame(cx),
@@ -108,7 +123,7 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Empty => true,
             Kind::Full(bytes) => bytes.is_none(),
             Kind::Relayed(relayed) => relayed.ended && relayed.late.is_none(),
@@ -116,7 +131,7 @@ impl Body for ReplyBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Empty | Kind::Full(None) => SizeHint::with_exact(0),
             Kind::Full(Some(bytes)) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Relayed(relayed) => relayed.body.size_hint(),
@@ -132,10 +147,13 @@ impl Relayed {
         if self.ended {
             return Poll::Ready(None);
         }
-        let shown = std::mem::replace(&mut self.shown, true);
+        let settled = std::mem::take(&mut self.settled);
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Pending => match self.pause.poll(cx) {
-                Poll::Pending => Poll::Pending,
+                Poll::Pending => {
+                    self.settled = true;
+                    Poll::Pending
+                }
                 Poll::Ready(limit) => {
                     self.record.broke("endpoint paused");
                     self.ended = true;
@@ -149,10 +167,9 @@ impl Relayed {
             Poll::Ready(Some(Err(error))) => {
                 self.record.broke("endpoint broke off");
                 self.ended = true;
-                if shown {
+                if settled {
                     return Poll::Ready(Some(Err(error.into())));
                 }
-                // An error now would keep the head from being written, and the client in the dark.
                 self.late = Some(error.into());
                 cx.waker().wake_by_ref();
                 Poll::Pending

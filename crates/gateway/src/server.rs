@@ -1,5 +1,7 @@
 //! Connections from clients: protocol, limits, shutdown. What a request is answered with is [`policy`]'s matter.
 
+mod http1;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +21,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use self::http1::Activity;
+pub(crate) use self::http1::Ongoing;
 use crate::body::Memory;
 use crate::endpoint::locked;
 use crate::metrics::Metrics;
@@ -138,7 +142,7 @@ pub(crate) async fn serve_tls(shared: Arc<Shared>, client: Client, stream: TcpSt
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
         serve_http2(shared, client, stream).await;
     } else {
-        serve_http1(shared, client, stream).await;
+        http1::serve(shared, client, stream).await;
     }
 }
 
@@ -150,8 +154,8 @@ pub(crate) async fn serve_plain(shared: Arc<Shared>, client: Client, stream: Tcp
         _ = reach(&mut phase, Phase::Draining) => return,
     };
     match http2 {
-        Ok(Ok(true)) => serve_http2(shared, client, stream).await,
-        Ok(Ok(false)) => serve_http1(shared, client, stream).await,
+        Ok(Ok(true)) => Box::pin(serve_http2(shared, client, stream)).await,
+        Ok(Ok(false)) => http1::serve(shared, client, stream).await,
         // Nothing was asked, so there is nothing to answer.
         Ok(Err(_)) | Err(_) => {}
     }
@@ -173,39 +177,6 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-async fn serve_http1<S>(shared: Arc<Shared>, client: Client, stream: S)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut phase = shared.phase.subscribe();
-    let limits = shared.limits;
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.idle)
-        .max_headers(limits.headers)
-        .max_buf_size(limits.head_bytes.max(8 << 10))
-        .serve_connection(TokioIo::new(stream), Exchanges { shared, client })
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    let mut draining = *phase.borrow() > Phase::Serving;
-    if draining {
-        connection.as_mut().graceful_shutdown();
-    }
-    loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => return log_end(client, ended),
-            reached = reach(&mut phase, if draining { Phase::Closed } else { Phase::Draining }) => {
-                if reached == Phase::Closed {
-                    return;
-                }
-                draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-    }
-}
-
 async fn serve_http2<S>(shared: Arc<Shared>, client: Client, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -220,7 +191,7 @@ where
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-        .serve_connection(TokioIo::new(stream), Exchanges { shared, client });
+        .serve_connection(TokioIo::new(stream), Exchanges { shared, client, activity: None });
     let mut connection = pin!(connection);
     let mut draining = *phase.borrow() > Phase::Serving;
     if draining {
@@ -261,6 +232,8 @@ pub(crate) async fn reach(phase: &mut watch::Receiver<Phase>, wanted: Phase) -> 
 struct Exchanges {
     shared: Arc<Shared>,
     client: Client,
+    /// Where an HTTP/1 connection keeps count of what goes on.
+    activity: Option<Arc<Activity>>,
 }
 
 impl Service<Request<Incoming>> for Exchanges {
@@ -271,6 +244,7 @@ impl Service<Request<Incoming>> for Exchanges {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let answer = policy::answer(self.shared.clone(), self.client, request);
-        Box::pin(async move { Ok(answer.await) })
+        let ongoing = self.activity.as_ref().map(Activity::begin);
+        Box::pin(async move { Ok(answer.await.map(|body| body.during(ongoing))) })
     }
 }

@@ -344,3 +344,23 @@ async fn stopping_waits_for_requests_under_way_and_takes_no_new_ones() {
 async fn get_text(address: std::net::SocketAddr) -> String {
     get(address, "/ml-team/chat/x").await.text().to_owned()
 }
+
+#[tokio::test]
+async fn a_connection_that_idled_goes_on_where_it_was() {
+    let endpoint = Endpoint::named("one").await;
+    let gateway = Running::start(on(&endpoint)).await;
+    let mut stream = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
+    for round in 0..3 {
+        // The first half of a head is not idling.
+        stream.write_all(b"GET /ml-team/chat/x HT").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(if round == 1 { 2_500 } else { 0 })).await;
+        stream.write_all(b"TP/1.1\r\nhost: g\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\none") {
+            answer.push(soon(stream.read_u8()).await.unwrap());
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+        tokio::time::sleep(Duration::from_millis(if round == 0 { 2_500 } else { 0 })).await;
+    }
+    assert_eq!(endpoint.hits(), 3);
+}
