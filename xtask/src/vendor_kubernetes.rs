@@ -30,6 +30,7 @@ const KINDS: &[(&str, &[&str])] = &[
             "PersistentVolume",
             "PersistentVolumeClaim",
             "Pod",
+            "ResourceQuota",
             "Secret",
             "Service",
             "ServiceAccount",

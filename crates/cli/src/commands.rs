@@ -2,14 +2,17 @@
 
 mod catalog;
 mod cel;
+mod cluster;
 mod completions;
 mod convert;
 mod explain;
 mod function;
+mod gateway;
 mod package;
 mod plan;
 mod render;
 mod status;
+mod up;
 mod validate;
 mod xrds;
 
@@ -27,6 +30,13 @@ pub(crate) struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a whole control plane in this process: API server, engine, gateway, simulated clusters
+    Up(up::Arguments),
+    /// Add, break and remove simulated clusters of a running control plane
+    #[command(subcommand)]
+    Cluster(cluster::Command),
+    /// Run the gateway alone, beside any control plane
+    Gateway(gateway::Arguments),
     /// Show everything that manifests lead to: composed objects, placements, URLs
     Render(render::Arguments),
     /// Show what applying manifests would change: placements, moves, capacity, routes
@@ -60,6 +70,9 @@ enum Command {
 impl CommandLine {
     pub(crate) fn run(self) -> CommandResult {
         match self.command {
+            Command::Up(arguments) => arguments.run(),
+            Command::Cluster(command) => command.run(),
+            Command::Gateway(arguments) => arguments.run(),
             Command::Render(arguments) => arguments.run(),
             Command::Plan(arguments) => arguments.run(),
             Command::Explain(arguments) => arguments.run(),

@@ -2,10 +2,12 @@
 
 mod commands;
 mod fleet;
+mod live;
 mod manifests;
 mod nearest;
 mod outcome;
 mod output;
+mod process;
 mod resolve;
 mod scheduling;
 mod view;

@@ -36,6 +36,21 @@ impl CommandError {
     }
 }
 
+/// An error with its causes in one line, each said once.
+pub(crate) fn with_causes(error: impl std::error::Error) -> CommandError {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    CommandError::new(text)
+}
+
 /// Turns the result into an exit code, saying on stderr what went wrong.
 pub(crate) trait Report {
     fn report(self) -> ExitCode;

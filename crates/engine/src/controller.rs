@@ -13,6 +13,9 @@ use crate::client::ClientError;
 use crate::metrics::{ControllerMetrics, count};
 use crate::queue::WorkQueue;
 
+/// The wait from which on a failure is no longer one of coming up.
+const PERSISTS: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// When an object is looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
@@ -118,5 +121,10 @@ async fn work<C: Controller>(controller: &C, queue: &WorkQueue, key: &ObjectKey)
     }
     count(&metrics.errors);
     let delay = queue.add_after_failure(key.clone());
-    tracing::warn!(controller = C::NAME, object = %key, %error, ?delay, "reconcile failed");
+    // A fleet that comes up waits for itself in many places; what goes on for longer is worth a line.
+    if delay < PERSISTS {
+        tracing::debug!(controller = C::NAME, object = %key, %error, ?delay, "reconcile failed");
+    } else {
+        tracing::warn!(controller = C::NAME, object = %key, %error, ?delay, "reconcile keeps failing");
+    }
 }

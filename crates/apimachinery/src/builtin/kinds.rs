@@ -129,6 +129,7 @@ pub(super) const KINDS: &[BuiltinKind] = &[
     kind(CORE, "PersistentVolume", "persistentvolumes", "persistentvolume", columns::PERSISTENT_VOLUME).short(&["pv"]).of_cluster().with_status(),
     kind(CORE, "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", columns::PERSISTENT_VOLUME_CLAIM).short(&["pvc"]).with_status(),
     kind(CORE, "Pod", "pods", "pod", columns::POD).short(&["po"]).in_all().with_status().selectable(POD_FIELDS),
+    kind(CORE, "ResourceQuota", "resourcequotas", "resourcequota", columns::PLAIN).short(&["quota"]).with_status(),
     kind(CORE, "Secret", "secrets", "secret", columns::SECRET).selectable(&["type"]),
     kind(CORE, "Service", "services", "service", columns::SERVICE).short(&["svc"]).in_all().with_status().selectable(&["spec.clusterIP", "spec.type"]),
     kind(CORE, "ServiceAccount", "serviceaccounts", "serviceaccount", columns::PLAIN).short(&["sa"]),
