@@ -300,3 +300,52 @@ async fn probes_find_a_sick_endpoint_before_requests_do() {
     soon(all_well).await;
     assert!(sick.seen.lock().unwrap().iter().any(|seen| seen.target == "/ml-team/sick/health"));
 }
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_its_request_along() {
+    struct Tell(tokio::sync::mpsc::UnboundedSender<&'static str>);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            self.0.send("dropped").ok();
+        }
+    }
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let endpoint = Endpoint::serving(move |_| {
+        tell.send("arrived").unwrap();
+        let held = Tell(tell.clone());
+        Box::pin(async move {
+            let _held = held;
+            std::future::pending().await
+        })
+    })
+    .await;
+    let gateway = Running::start(on(&endpoint)).await;
+    let mut stream = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
+    let request = format!("POST {CHAT} HTTP/1.1\r\nhost: g\r\ncontent-length: 2\r\n\r\n{{}}");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
+    assert_eq!(soon(told.recv()).await, Some("arrived"));
+    drop(stream);
+    assert_eq!(soon(told.recv()).await, Some("dropped"), "nobody computes an answer for no one");
+}
+
+#[tokio::test]
+async fn slow_first_tokens_move_traffic_to_the_next_tier() {
+    let slow = Endpoint::serving(|_| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Response::new(full("slow"))
+        })
+    })
+    .await;
+    let other = Endpoint::named("other").await;
+    let mut service = tiers(vec![vec![slow.config("slow")], vec![other.config("other")]]);
+    service.policy.overflow =
+        Overflow { time_to_first_token: Some(Duration::from_millis(50)), ..Overflow::default() };
+    let gateway = Running::start(only(service)).await;
+    assert_eq!(post(gateway.address, CHAT, "{}").await.text(), "slow");
+    let mut others = 0;
+    for _ in 0..20 {
+        others += usize::from(post(gateway.address, CHAT, "{}").await.text() == "other");
+    }
+    assert!(others >= 14, "but for a request now and then: {others} of 20");
+}
