@@ -24,7 +24,7 @@ use modelplane_store::{Store, WriteError};
 use serde_json::Value;
 
 pub(crate) use action::Action;
-pub(crate) use rules::{GROUP, PolicyRule, rules_of};
+pub(crate) use rules::{GROUP, rules_of};
 pub(crate) use snapshot::{Decision, Snapshot};
 pub(crate) use tokens::Tokens;
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::access::Access;
+use crate::audit::AuditLog;
 use crate::metrics::Metrics;
 use crate::object::encode;
 use crate::options::Profile;
@@ -20,8 +21,8 @@ use crate::status::{ApiError, ApiResult};
 pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) access: Access,
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) metrics: Metrics,
-    pub(crate) profile: Profile,
     registry: RwLock<Arc<Registry>>,
     /// Held while a CustomResourceDefinition changes, so that the registry follows the store.
     definitions: Mutex<()>,
@@ -39,8 +40,8 @@ impl Core {
     pub(crate) fn new(store: Store, profile: Profile) -> ApiResult<Core> {
         let core = Core {
             access: Access::open(&store).map_err(ApiError::internal)?,
+            audit: None,
             metrics: Metrics::new(),
-            profile,
             registry: RwLock::new(Arc::new(Registry::new(
                 builtin::resources(profile).into_iter().map(Arc::new),
             ))),

@@ -15,6 +15,20 @@ pub enum StartError {
         /// The reason.
         detail: String,
     },
+    /// The audit log cannot be opened.
+    #[error("the audit log {} cannot be opened: {source}", path.display())]
+    AuditLog {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// A token could not be issued or taken back.
+    #[error("the access tokens cannot be changed: {detail}")]
+    Token {
+        /// The reason.
+        detail: String,
+    },
     /// An object the server needs could not be made.
     #[error("{object} cannot be created: {detail}")]
     Bootstrap {

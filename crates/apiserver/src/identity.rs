@@ -20,6 +20,11 @@ impl Identity {
         Identity::new("kubernetes-admin", ["system:masters", "system:authenticated"])
     }
 
+    /// A user who may read everything but secrets.
+    pub fn reader() -> Identity {
+        Identity::new("modelplane-reader", ["system:readers", "system:authenticated"])
+    }
+
     /// The name a controller of this process goes by; it may do everything.
     pub fn component(name: &str) -> Identity {
         Identity::new(format!("system:{name}"), ["system:masters", "system:authenticated"])

@@ -12,7 +12,9 @@
 //! by `registry`. Objects are stored as JSON without `resourceVersion`; answers splice it in (`object::encode`).
 
 mod access;
+mod audit;
 mod certificates;
+mod controllers;
 mod core;
 mod discovery;
 mod error;

@@ -16,7 +16,22 @@ pub(crate) fn normalize(schema: &Schema, object: &mut Value) -> Vec<String> {
     schema.prune(object).iter().map(ToString::to_string).collect()
 }
 
-/// Everything about an object that its schema and rules forbid.
-pub(crate) fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
-    schema.validate(object, old).into_iter().map(to_status_cause).collect()
+/// Everything about a new object that its schema and rules forbid.
+pub(crate) fn validate(schema: &Schema, object: &Value) -> Vec<StatusCause> {
+    schema.validate(object, None).into_iter().map(to_status_cause).collect()
+}
+
+/// The same for a changed object; what was wrong before may stay.
+pub(crate) fn validate_update(
+    schema: &Schema,
+    object: &Value,
+    live: &Value,
+    status_only: bool,
+) -> Vec<StatusCause> {
+    let causes = if status_only {
+        schema.validate_status(object, Some(live))
+    } else {
+        schema.validate(object, Some(live))
+    };
+    causes.into_iter().map(to_status_cause).collect()
 }

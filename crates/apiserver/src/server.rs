@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,7 +25,9 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{self, bootstrap};
+use crate::audit::AuditLog;
 use crate::certificates::{Authority, identity_of};
+use crate::controllers::Controllers;
 use crate::core::Core;
 use crate::error::StartError;
 use crate::identity::Identity;
@@ -44,6 +47,7 @@ pub struct ApiServer {
     core: Arc<Core>,
     authority: Arc<Authority>,
     hosts: Vec<String>,
+    controllers: Option<Controllers>,
 }
 
 impl ApiServer {
@@ -62,12 +66,21 @@ impl ApiServer {
             }
         };
         let authority = Arc::new(Authority::load(&store).await?);
-        let core = Core::new(store, options.profile).map_err(|error| StartError::Bootstrap {
+        let audit = match options.audit_log {
+            None => None,
+            Some(path) => Some(
+                AuditLog::open(&path).map_err(|source| StartError::AuditLog { path: path.clone(), source })?,
+            ),
+        };
+        let mut core = Core::new(store, options.profile).map_err(|error| StartError::Bootstrap {
             object: "the registry of kinds".to_owned(),
             detail: error.to_string(),
         })?;
-        let server = ApiServer { core: Arc::new(core), authority, hosts: options.hosts };
+        core.audit = audit;
+        let core = Arc::new(core);
+        let mut server = ApiServer { core, authority, hosts: options.hosts, controllers: None };
         server.bootstrap(&options.groups).await?;
+        server.controllers = Some(Controllers::start(&server.core));
         Ok(server)
     }
 
@@ -89,9 +102,9 @@ impl ApiServer {
                 slot = Arc::clone(&slots).acquire_owned() => slot.map_err(io::Error::other)?,
                 () = &mut shutdown => break,
             };
-            let stream = tokio::select! {
+            let (stream, source) = tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok((stream, address)) => (stream, address.ip()),
                     Err(error) => {
                         // Out of file descriptors, usually: wait for some to be closed.
                         tracing::warn!(%error, "accepting a connection failed");
@@ -105,6 +118,7 @@ impl ApiServer {
                 core: Arc::clone(&self.core),
                 acceptor: acceptor.clone(),
                 watcher: graceful.watcher(),
+                source,
             };
             tokio::spawn(async move {
                 connection.run(stream).await;
@@ -123,13 +137,28 @@ impl ApiServer {
         self.authority.kubeconfig(identity, server_url)
     }
 
+    /// A new bearer token for a user; only its hash is kept.
+    pub async fn issue_token(&self, identity: &Identity) -> Result<String, StartError> {
+        let issued = self.core.access.tokens().issue(identity).await;
+        issued.map_err(|error| StartError::Token { detail: error.to_string() })
+    }
+
+    /// Takes back all tokens of a user.
+    pub async fn revoke_tokens(&self, user: &str) -> Result<(), StartError> {
+        let revoked = self.core.access.tokens().revoke(user).await;
+        revoked.map_err(|error| StartError::Token { detail: error.to_string() })
+    }
+
     /// The certificate of the server's authority, in PEM.
     pub fn certificate_authority(&self) -> &str {
         self.authority.certificate()
     }
 
-    /// Ends all watches and closes the store; later requests fail.
+    /// Stops the controllers, ends all watches and closes the store; later writes fail.
     pub async fn shutdown(self) {
+        if let Some(controllers) = self.controllers {
+            controllers.stop().await;
+        }
         self.core.stopping.send_replace(true);
         self.core.store.close().await;
     }
@@ -195,6 +224,7 @@ struct Connection {
     core: Arc<Core>,
     acceptor: TlsAcceptor,
     watcher: Watcher,
+    source: IpAddr,
 }
 
 impl Connection {
@@ -208,9 +238,10 @@ impl Connection {
         let identity = certificate.and_then(|leaf| identity_of(leaf));
         let http2 = session.alpn_protocol() == Some(b"h2");
         let core = self.core;
+        let source = self.source;
         let service = service_fn(move |request: Request<Incoming>| {
             let core = Arc::clone(&core);
-            let caller = Caller::Network(identity.clone());
+            let caller = Caller::Network { certificate: identity.clone(), source };
             async move { Ok::<_, Infallible>(handle(core, caller, request).await) }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());

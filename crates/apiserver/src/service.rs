@@ -1,14 +1,17 @@
 //! The way of a request: path, identity, permission, negotiation, verb, answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
+use jiff::Timestamp;
 
 use crate::access::{self, Action};
+use crate::audit::Record;
 use crate::core::Core;
 use crate::discovery::{openapi, resources};
 use crate::http::negotiate::{self, Format};
@@ -19,12 +22,19 @@ use crate::identity::Identity;
 use crate::status::{ApiError, ApiResult, Target};
 use crate::verbs::{self, Context};
 
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Whose request it is.
 pub(crate) enum Caller {
     /// Known from the start: a request within the process.
     Known(Identity),
-    /// To be found out: over the network, with the client certificate's identity if one was shown.
-    Network(Option<Identity>),
+    /// To be found out: over the network.
+    Network {
+        /// Whom the client certificate stands for, if one was shown.
+        certificate: Option<Identity>,
+        source: IpAddr,
+    },
 }
 
 /// Handles any request.
@@ -34,41 +44,78 @@ where
     B::Error: std::fmt::Display,
 {
     let started = Instant::now();
+    let received = Timestamp::now();
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query());
     let path = Path::parse(parts.uri.path());
-    let (verb, resource) = match &path {
-        Path::Resource(path) => {
-            let verb = Verb::of(&parts.method, path, &query).map_or("other", Verb::as_str);
-            // Only names that are served become labels.
-            let known = core.registry().resource(&path.group, &path.resource).map(|found| found.qualified());
-            (verb, known.unwrap_or_default())
-        }
-        Path::Other(_) => ("get", String::new()),
+    let asked = Asked::of(&core, &parts, &path, &query);
+    let source = match &caller {
+        Caller::Known(_) => None,
+        Caller::Network { source, .. } => Some(*source),
     };
+    let identity = match caller {
+        Caller::Known(identity) => Ok(identity),
+        Caller::Network { certificate, .. } => {
+            access::authenticate(&core, certificate.as_ref(), &parts.headers)
+        }
+    };
+    let audited = core.audit.as_ref().map(|log| (log, parts.clone(), identity.as_ref().ok().cloned(), path.clone()));
     let head = parts.method == Method::HEAD;
     let outcome = match path {
-        Path::Resource(path) => resource_request(&core, caller, (parts, query, path), body).await,
-        Path::Other(path) => other_request(&core, caller, &parts, (&path, &query)),
+        Path::Resource(path) => match identity {
+            Ok(identity) => resource_request(&core, identity, (parts, query, path), body).await,
+            Err(error) => Err(error),
+        },
+        Path::Other(path) => other_request(&core, identity, &parts, (&path, &query)),
     };
     let mut response = outcome.unwrap_or_else(|error| respond::error(&error, Format::Json));
-    core.metrics.request(verb, &resource, response.status().as_u16(), started.elapsed());
+    let code = response.status().as_u16();
+    core.metrics.request(asked.verb, &asked.resource, code, started.elapsed());
+    if let Some((log, parts, identity, path)) = audited {
+        let uri = parts.uri.path_and_query().map(|uri| uri.as_str()).unwrap_or_default();
+        let agent = parts.headers.get(http::header::USER_AGENT);
+        log.write(&Record {
+            id: core.uid().unwrap_or_default(),
+            uri,
+            verb: asked.verb,
+            identity: identity.as_ref(),
+            object: if let Path::Resource(path) = &path { Some(path) } else { None },
+            source,
+            user_agent: agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+            code,
+            received,
+            finished: Timestamp::now(),
+        });
+    }
     if head {
         *response.body_mut() = Body::empty();
     }
     response
 }
 
-fn identify(core: &Core, caller: Caller, headers: &HeaderMap) -> ApiResult<Identity> {
-    match caller {
-        Caller::Known(identity) => Ok(identity),
-        Caller::Network(certificate) => access::authenticate(core, certificate.as_ref(), headers),
+/// What a request asks for, as metrics and the audit log name it.
+struct Asked {
+    verb: &'static str,
+    resource: String,
+}
+
+impl Asked {
+    fn of(core: &Core, parts: &Parts, path: &Path, query: &Query) -> Asked {
+        match path {
+            Path::Resource(path) => {
+                let verb = Verb::of(&parts.method, path, query).map_or("other", Verb::as_str);
+                // Only names that are served become labels.
+                let known = core.registry().resource(&path.group, &path.resource).map(|found| found.qualified());
+                Asked { verb, resource: known.unwrap_or_default() }
+            }
+            Path::Other(_) => Asked { verb: "get", resource: String::new() },
+        }
     }
 }
 
 async fn resource_request<B>(
     core: &Arc<Core>,
-    caller: Caller,
+    identity: Identity,
     request: (Parts, Query, ResourcePath),
     body: B,
 ) -> ApiResult<Response<Body>>
@@ -77,7 +124,6 @@ where
     B::Error: std::fmt::Display,
 {
     let (parts, query, path) = request;
-    let identity = identify(core, caller, &parts.headers)?;
     let verb = Verb::of(&parts.method, &path, &query).ok_or_else(ApiError::method_not_allowed)?;
     let name = path.name.as_deref().unwrap_or_default();
     let action = Action {
@@ -112,7 +158,7 @@ where
     let body = if matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
         Bytes::new()
     } else {
-        body::read(body).await?
+        tokio::time::timeout(BODY_TIMEOUT, body::read(body)).await.map_err(|_| ApiError::slow_body())??
     };
     // The largest futures of the server: on the heap, so that callers stay small.
     Box::pin(verbs::dispatch(context, body)).await
@@ -120,7 +166,7 @@ where
 
 fn other_request(
     core: &Arc<Core>,
-    caller: Caller,
+    identity: ApiResult<Identity>,
     parts: &Parts,
     asked: (&str, &Query),
 ) -> ApiResult<Response<Body>> {
@@ -128,7 +174,7 @@ fn other_request(
     if let Some(response) = health(core, path, query) {
         return Ok(response);
     }
-    let identity = identify(core, caller, &parts.headers)?;
+    let identity = identity?;
     let verb = parts.method.as_str().to_ascii_lowercase();
     let action = Action { verb: &verb, path, ..Action::default() };
     access::authorize(core, &identity, &action).map_err(|why| {

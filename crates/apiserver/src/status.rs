@@ -130,6 +130,11 @@ impl ApiError {
         )
     }
 
+    /// 408: the client stopped sending.
+    pub(crate) fn slow_body() -> ApiError {
+        ApiError::new(408, "Timeout", "the body of the request did not arrive in time")
+    }
+
     /// 409: an object of this name exists.
     pub(crate) fn already_exists(target: Target<'_>) -> ApiError {
         ApiError::new(409, "AlreadyExists", format!("{} already exists", target.described())).about(target)

@@ -151,25 +151,15 @@ fn built_in(schemas: &mut Map<String, Value>, resource: &Resource, version: &Ver
     };
     let mut wanted = vec![name.clone()];
     while let Some(name) = wanted.pop() {
-        let key = full_name(&name);
-        if schemas.contains_key(&key) && key != publish::OBJECT_META {
+        if schemas.contains_key(&name) {
             continue;
         }
         let Some(definition) = all.get(&name) else { continue };
         let mut definition = definition.clone();
         point(&mut definition, &mut wanted);
-        let known = schemas.insert(key, definition).is_some();
-        if known {
-            // Metadata was there, in its short form; what it refers to is added once.
-            wanted.retain(|name| !schemas.contains_key(&full_name(name)));
-        }
+        schemas.insert(name, definition);
     }
-    full_name(name)
-}
-
-/// The vendored definitions leave out the prefix that all of them share.
-fn full_name(name: &str) -> String {
-    if name.starts_with("io.k8s.") { name.to_owned() } else { format!("io.k8s.{name}") }
+    name.clone()
 }
 
 /// Makes references those of a document, and notes them. Definitions nest no deeper than their text does.
@@ -182,7 +172,7 @@ fn point(schema: &mut Value, wanted: &mut Vec<String>) {
                     match value {
                         Value::String(name) if key == "$ref" => {
                             wanted.push(name.clone());
-                            *name = format!("#/components/schemas/{}", full_name(name));
+                            *name = format!("#/components/schemas/{name}");
                         }
                         other => open.push(other),
                     }

@@ -121,7 +121,7 @@ fn check(context: &Context, object: &Value) -> ApiResult<()> {
     let found = check_create(metadata, resource.rules.name, resource.namespaced, "metadata");
     let mut causes: Vec<StatusCause> = found.into_iter().map(to_status_cause).collect();
     if let Some(schema) = context.version().schema.get() {
-        causes.extend(crate::schema::validate(schema, object, None));
+        causes.extend(crate::schema::validate(schema, object));
     }
     if resource.rules.special == Special::CustomResourceDefinition {
         causes.extend(custom::check(object));

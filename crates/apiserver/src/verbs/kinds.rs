@@ -9,7 +9,7 @@ use crate::access::{self, validation};
 use crate::object::{is_terminating, metadata_mut};
 use crate::registry::resource::Special;
 use crate::registry::{Resource, custom};
-use crate::status::{ApiResult, StatusCause};
+use crate::status::{ApiError, ApiResult, StatusCause};
 
 /// The label every namespace carries.
 const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
@@ -61,9 +61,16 @@ pub(crate) fn before_update(context: &Context, live: &Value, object: &mut Value,
     Ok(())
 }
 
+/// Namespaces every cluster needs.
+const KEPT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// Marks an object that is about to be deleted.
 pub(crate) fn before_delete(context: &Context, object: &mut Value, now: &str) -> ApiResult<()> {
     match context.resource.rules.special {
+        Special::Namespace if KEPT_NAMESPACES.contains(&crate::object::name(object)) => {
+            let target = context.resource.target(crate::object::name(object));
+            return Err(ApiError::forbidden(target, "this namespace may not be deleted"));
+        }
         Special::Namespace if !is_finalized(&context.resource, object) => {
             if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
                 status.insert("phase".to_owned(), "Terminating".into());

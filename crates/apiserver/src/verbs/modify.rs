@@ -10,7 +10,7 @@ use super::{Context, convert, create, fields, kinds};
 use crate::http::request::Verb;
 use crate::object::{encode, finalizers, is_terminating, metadata, metadata_mut, metadata_text};
 use crate::registry::custom;
-use crate::registry::resource::Special;
+use crate::registry::resource::{Origin, Special};
 use crate::schema::to_status_cause;
 use crate::status::{ApiError, ApiResult, StatusCause};
 
@@ -56,26 +56,20 @@ pub(crate) async fn modify(
         let now = core.now();
         reconcile(context, options, (&live, &mut object), recorded, &now)?;
         check(context, &object, &live)?;
-        let step = step(context, &entry, object);
-        if options.dry_run || matches!(step, Step::Nothing) {
-            let value = match step {
-                Step::Nothing => entry.value,
-                Step::Update { value, .. } | Step::Delete { value, .. } => value,
-            };
-            return Ok(Changed { value, revision: entry.modified });
-        }
-        let (write, value, stored) = match step {
-            Step::Nothing => continue,
+        let step = step(context, &entry, (&live, object));
+        let value = match &step {
+            Step::Nothing => entry.value.clone(),
+            Step::Update { value, .. } | Step::Delete { value } => value.clone(),
+        };
+        let expected = entry.modified;
+        let (write, stored) = match step {
+            Step::Nothing => return Ok(Changed { value, revision: expected }),
+            _ if options.dry_run => return Ok(Changed { value, revision: expected }),
             Step::Update { value, stored } => {
-                let write =
-                    Write::Update { key: key.clone(), value: value.clone(), expected: entry.modified };
-                (write, value, Some(stored))
+                (Write::Update { key: key.clone(), value, expected }, Some(stored))
             }
-            Step::Delete { value, stored } => {
-                let _ = stored;
-                let write =
-                    Write::Delete { key: key.clone(), expected: Some(entry.modified), last: value.clone() };
-                (write, value, None)
+            Step::Delete { value } => {
+                (Write::Delete { key: key.clone(), expected: Some(expected), last: value }, None)
             }
         };
         match core.write(write).await {
@@ -210,7 +204,9 @@ fn check(context: &Context, object: &Value, live: &Value) -> ApiResult<()> {
     let found = check_update(new, old, "metadata");
     let mut causes: Vec<StatusCause> = found.into_iter().map(to_status_cause).collect();
     if let Some(schema) = context.version().schema.get() {
-        causes.extend(crate::schema::validate(schema, object, Some(live)));
+        let custom = matches!(resource.origin, Origin::Custom { .. });
+        let status_only = custom && context.subresource() == "status";
+        causes.extend(crate::schema::validate_update(schema, object, live, status_only));
     }
     if resource.rules.special == Special::CustomResourceDefinition {
         causes.extend(custom::check(object));
@@ -227,25 +223,24 @@ fn check(context: &Context, object: &Value, live: &Value) -> ApiResult<()> {
 enum Step {
     /// The object stays as it is stored: no write, no new revision.
     Nothing,
-    Update {
-        value: Bytes,
-        stored: Value,
-    },
+    Update { value: Bytes, stored: Value },
     /// The last finalizer of an object that is being deleted is gone.
-    Delete {
-        value: Bytes,
-        stored: Value,
-    },
+    Delete { value: Bytes },
 }
 
-fn step(context: &Context, entry: &Entry, object: Value) -> Step {
-    let stored = convert::for_storage(&context.resource, &object).unwrap_or(object);
+fn step(context: &Context, entry: &Entry, change: (&Value, Value)) -> Step {
+    let (live, object) = change;
+    let resource = &context.resource;
+    let finished =
+        is_terminating(&object) && finalizers(&object).is_empty() && kinds::is_finalized(resource, &object);
+    // Compared as values: a client may send the same fields in another order.
+    if !finished && resource.splices(context.version, entry.modified) && *live == object {
+        return Step::Nothing;
+    }
+    let stored = convert::for_storage(resource, &object).unwrap_or(object);
     let value = encode::encode(&stored);
-    if is_terminating(&stored)
-        && finalizers(&stored).is_empty()
-        && kinds::is_finalized(&context.resource, &stored)
-    {
-        Step::Delete { value, stored }
+    if finished {
+        Step::Delete { value }
     } else if value == entry.value {
         Step::Nothing
     } else {

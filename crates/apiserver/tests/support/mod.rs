@@ -90,51 +90,7 @@ impl Caller {
 
 /// A definition with everything a definition can have.
 pub fn widgets() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
-        "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
-                "additionalPrinterColumns": [
-                    {"name": "Size", "type": "string", "jsonPath": ".spec.size"},
-                    {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"},
-                    {"name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas", "priority": 1},
-                ],
-                "selectableFields": [{"jsonPath": ".spec.size"}],
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "description": "A widget.",
-                    "properties": {
-                        "spec": {
-                            "type": "object", "required": ["size"], "description": "What is wanted.",
-                            "properties": {
-                                "size": {"type": "string", "enum": ["small", "large"], "description": "How big."},
-                                "replicas": {"type": "integer", "minimum": 0, "default": 1},
-                                "parts": {
-                                    "type": "array", "x-kubernetes-list-type": "map",
-                                    "x-kubernetes-list-map-keys": ["name"],
-                                    "items": {
-                                        "type": "object", "required": ["name"],
-                                        "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
-                                    },
-                                },
-                            },
-                        },
-                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                    },
-                }},
-            }],
-        },
-    })
+    serde_json::from_str(include_str!("widgets.json")).unwrap()
 }
 
 pub const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";
