@@ -67,9 +67,9 @@ pub enum AccessError {
     #[error("{secret} has no key {entry:?}, from which {object} takes the kubeconfig")]
     NoKubeconfig {
         /// The provider config.
-        object: ObjectKey,
+        object: Box<ObjectKey>,
         /// The Secret.
-        secret: ObjectKey,
+        secret: Box<ObjectKey>,
         /// Its key.
         entry: String,
     },
@@ -249,7 +249,11 @@ impl Clusters {
         let data = self.control_plane.get(&secret).map(|secret| secret_data(&secret)).unwrap_or_default();
         let found = data.into_iter().find(|(name, _)| name == entry).map(|(_, value)| value);
         match found.map(String::from_utf8) {
-            None => Err(AccessError::NoKubeconfig { object, secret, entry: entry.to_owned() }),
+            None => Err(AccessError::NoKubeconfig {
+                object: Box::new(object),
+                secret: Box::new(secret),
+                entry: entry.to_owned(),
+            }),
             Some(Ok(kubeconfig)) => Ok(Some(kubeconfig)),
             Some(Err(_)) => {
                 Err(AccessError::Malformed { object, problem: "the kubeconfig is not UTF-8".to_owned() })

@@ -14,7 +14,9 @@ use crate::metrics::{ControllerMetrics, count};
 use crate::queue::WorkQueue;
 
 /// The wait from which on a failure is no longer one of coming up.
-const PERSISTS: std::time::Duration = std::time::Duration::from_secs(3);
+const PERSISTS: Duration = Duration::from_secs(3);
+/// Longest time, at first, between two looks for what is on its way.
+const WAITING_BACKOFF: Duration = Duration::from_millis(800);
 
 /// When an object is looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,9 @@ pub enum ReconcileError {
     /// Some things were done and others not, as the object's status says; trying again may help.
     #[error("{0}")]
     Incomplete(String),
+    /// Something is not there yet, and on its way as a rule.
+    #[error("{0}")]
+    Waiting(String),
     /// Anything else, already explained.
     #[error("{0}")]
     Other(String),
@@ -120,7 +125,11 @@ async fn work<C: Controller>(controller: &C, queue: &WorkQueue, key: &ObjectKey)
         return;
     }
     count(&metrics.errors);
-    let delay = queue.add_after_failure(key.clone());
+    let delay = if matches!(error, ReconcileError::Waiting(_)) {
+        queue.add_after_failure_within(key.clone(), WAITING_BACKOFF)
+    } else {
+        queue.add_after_failure(key.clone())
+    };
     // A fleet that comes up waits for itself in many places; what goes on for longer is worth a line.
     if delay < PERSISTS {
         tracing::debug!(controller = C::NAME, object = %key, %error, ?delay, "reconcile failed");

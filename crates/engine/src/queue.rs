@@ -16,6 +16,8 @@ use tokio::time::Instant;
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 /// Longest delay after failures.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// Failures in a row for which a shorter longest back-off holds.
+const IMPATIENT_FAILURES: u32 = 40;
 
 /// The queue; clones share it.
 #[derive(Debug, Clone, Default)]
@@ -56,10 +58,16 @@ impl WorkQueue {
 
     /// Adds an object after its back-off, which grows with each call until [`Self::succeeded`].
     pub fn add_after_failure(&self, key: ObjectKey) -> Duration {
+        self.add_after_failure_within(key, LONGEST_BACKOFF)
+    }
+
+    /// The same, for failures that something else is about to end: the back-off stays within `longest` at first.
+    pub fn add_after_failure_within(&self, key: ObjectKey, longest: Duration) -> Duration {
         let key = Arc::new(key);
         let mut inner = self.lock();
         let failures = inner.failures.entry(key.clone()).or_default();
-        let delay = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(LONGEST_BACKOFF);
+        let longest = if *failures < IMPATIENT_FAILURES { longest } else { LONGEST_BACKOFF };
+        let delay = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(16)).min(longest);
         *failures += 1;
         inner.add_at(key, Instant::now() + delay);
         drop(inner);

@@ -101,6 +101,8 @@ enum Problem {
     Access(AccessError),
     /// Only a change helps.
     Unusable(String),
+    /// What it needs on its cluster is not there yet: its kind's definition or its namespace.
+    Waiting(String),
     /// Trying again may help.
     Failed(String),
     /// The engine's own request failed.
@@ -115,7 +117,10 @@ impl From<ReconcileError> for Problem {
 
 impl From<CacheError> for Problem {
     fn from(error: CacheError) -> Self {
-        Self::Failed(error.to_string())
+        match &error {
+            CacheError::Client(client) if client.is_not_served() => Self::Waiting(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -142,28 +147,29 @@ impl ObjectDriver {
         Ok(Task { cluster, api_version, target, manifest, policies: Policies::of(object) })
     }
 
-    async fn keep(&self, object: &Arc<Stored>, task: Task) -> Result<Next, Problem> {
+    async fn keep(&self, object: &Arc<Stored>, mut task: Task) -> Result<Next, Problem> {
         let annotations = match object.annotation(EXTERNAL_NAME_ANNOTATION) {
             Some(_) => Vec::new(),
             None => vec![(EXTERNAL_NAME_ANNOTATION, task.target.name.as_str())],
         };
         let object = adopt(&self.caches, object, &annotations, &[]).await?;
         let kind = task.cluster.caches.kind(&task.api_version, &task.target.kind).await?;
-        let target = self.follow(&object, &task, &kind);
-        let live = observe(&task.cluster, &kind, &target).await?;
+        self.follow(&object, &mut task, &kind);
+        let live = observe(&task.cluster, &kind, &task.target).await?;
         let observed = match (&live, task.policies) {
             (None, Policies { create: false, .. }) => {
+                let target = &task.target;
                 return Err(Problem::Failed(format!("{target} does not exist and may not be created")));
             }
             (Some(live), Policies { update: false, .. }) => Arc::clone(live),
-            _ => self.apply(&object, &task, &kind, &target, live).await?,
+            _ => self.apply(&object, &task, &kind, live).await?,
         };
         self.observed(&object, &observed).await
     }
 
     /// Watches the target from now on, and nothing the object had as its target before.
-    fn follow(&self, object: &Stored, task: &Task, kind: &KindCache) -> ObjectKey {
-        let mut target = task.target.clone();
+    fn follow(&self, object: &Stored, task: &mut Task, kind: &KindCache) {
+        let target = &mut task.target;
         if !kind.resource().namespaced {
             target.namespace.clear();
         } else if target.namespace.is_empty() {
@@ -172,15 +178,14 @@ impl ObjectDriver {
         }
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = memory.get(&object.key)
-            && (before.target != target || !Arc::ptr_eq(&before.cluster, &task.cluster))
+            && (before.target != *target || !Arc::ptr_eq(&before.cluster, &task.cluster))
         {
             before.cluster.unfollow(&before.target, &object.key);
             memory.remove(&object.key);
         }
         drop(memory);
         kind.subscribe(&target.namespace, &target.name);
-        task.cluster.follow(&target, &object.key, &self.queue);
-        target
+        task.cluster.follow(target, &object.key, &self.queue);
     }
 
     async fn apply(
@@ -188,9 +193,9 @@ impl ObjectDriver {
         object: &Stored,
         task: &Task,
         kind: &KindCache,
-        target: &ObjectKey,
         live: Option<Arc<Stored>>,
     ) -> Result<Arc<Stored>, Problem> {
+        let target = &task.target;
         let mut body = task.manifest.clone();
         if !target.namespace.is_empty() {
             body["metadata"]["namespace"] = target.namespace.clone().into();
@@ -200,7 +205,7 @@ impl ObjectDriver {
             && (self.is_applied(object, digest, &live)
                 || self.was_applied(object, digest) && is_within(&body, &live.value()))
         {
-            self.remember(object, task, target, digest, live.version);
+            self.remember(object, task, digest, live.version);
             return Ok(live);
         }
         let manager = format!("provider-kubernetes/{}", object.key.name);
@@ -210,11 +215,13 @@ impl ObjectDriver {
         let written = match written {
             Ok(written) => written,
             Err(error) if error.is_invalid() => return Err(Problem::Unusable(format!("{target}: {error}"))),
+            // Applied, so it is the namespace that is not found.
+            Err(error) if error.is_not_found() => return Err(Problem::Waiting(format!("{target}: {error}"))),
             Err(error) => return Err(Problem::Failed(format!("{target}: {error}"))),
         };
         let stored = task.cluster.caches.put(written);
         let stored = stored.ok_or_else(|| Problem::Failed(format!("{target}: unreadable answer")))?;
-        self.remember(object, task, target, digest, stored.version);
+        self.remember(object, task, digest, stored.version);
         Ok(stored)
     }
 
@@ -231,9 +238,9 @@ impl ObjectDriver {
         memory.get(&object.key).is_some_and(|memory| memory.digest == digest)
     }
 
-    fn remember(&self, object: &Stored, task: &Task, target: &ObjectKey, digest: [u8; 32], version: u64) {
+    fn remember(&self, object: &Stored, task: &Task, digest: [u8; 32], version: u64) {
         let cluster = Arc::clone(&task.cluster);
-        let memory = Memory { cluster, target: target.clone(), digest, version };
+        let memory = Memory { cluster, target: task.target.clone(), digest, version };
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(object.key.clone(), memory);
     }
 
@@ -256,11 +263,11 @@ impl ObjectDriver {
         Ok(Next::After(interval))
     }
 
-    async fn delete(&self, object: &Stored, task: Task) -> Result<Next, Problem> {
+    async fn delete(&self, object: &Stored, mut task: Task) -> Result<Next, Problem> {
         if let Some(in_use) = self.usages.holds(&object.key) {
             return Err(Problem::Unusable(in_use.to_string()));
         }
-        if task.policies.delete && !self.is_gone(object, &task).await? {
+        if task.policies.delete && !self.is_gone(object, &mut task).await? {
             let conditions = vec![NewCondition::synced(), NewCondition::new("Ready", false, "Deleting")];
             report(&self.caches, object, Report { conditions, at_provider: None }).await?;
             return Ok(Next::After(Duration::from_secs(5)));
@@ -271,14 +278,15 @@ impl ObjectDriver {
     }
 
     /// Deletes the target; whether it is gone.
-    async fn is_gone(&self, object: &Stored, task: &Task) -> Result<bool, Problem> {
+    async fn is_gone(&self, object: &Stored, task: &mut Task) -> Result<bool, Problem> {
         let kind = match task.cluster.caches.kind(&task.api_version, &task.target.kind).await {
             Ok(kind) => kind,
             // Its definition is gone, and so is every object of it.
             Err(CacheError::Client(error)) if error.is_not_served() => return Ok(true),
             Err(error) => return Err(error.into()),
         };
-        let target = self.follow(object, task, &kind);
+        self.follow(object, task, &kind);
+        let target = &task.target;
         let api = task.cluster.caches.api();
         let live = api.get(kind.resource(), &target.namespace, &target.name).await;
         let live = live.map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
@@ -287,13 +295,14 @@ impl ObjectDriver {
             return Ok(false);
         }
         let deleted =
-            api.delete(kind.resource(), &Target::of(&target), Some(&live.uid), Propagation::Background).await;
+            api.delete(kind.resource(), &Target::of(target), Some(&live.uid), Propagation::Background).await;
         deleted.map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
         let left = api.get(kind.resource(), &target.namespace, &target.name).await;
         Ok(left.map_err(|error| Problem::Failed(format!("{target}: {error}")))?.is_none())
     }
 
     async fn fail(&self, object: &Stored, problem: Problem) -> Result<Next, ReconcileError> {
+        let is_waiting = matches!(problem, Problem::Waiting(_));
         let (reason, message, retry) = match problem {
             Problem::Engine(error) => return Err(error),
             Problem::Access(error @ AccessError::NeedsCrossplane { .. }) => {
@@ -305,11 +314,15 @@ impl ObjectDriver {
             // Whatever is missing wakes the object when it comes.
             Problem::Access(error) => ("ReconcileError", error.to_string(), false),
             Problem::Unusable(message) => ("ReconcileError", message, false),
-            Problem::Failed(message) => ("ReconcileError", message, true),
+            Problem::Waiting(message) | Problem::Failed(message) => ("ReconcileError", message, true),
         };
         let conditions = vec![NewCondition::not_synced(reason, &message)];
         report(&self.caches, object, Report { conditions, at_provider: None }).await?;
-        if retry { Err(ReconcileError::Incomplete(message)) } else { Ok(Next::After(SOON)) }
+        match (is_waiting, retry) {
+            (true, _) => Err(ReconcileError::Waiting(message)),
+            (false, true) => Err(ReconcileError::Incomplete(message)),
+            (false, false) => Ok(Next::After(SOON)),
+        }
     }
 
     fn forget(&self, key: &ObjectKey) {

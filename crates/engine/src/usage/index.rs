@@ -30,8 +30,8 @@ struct Inner {
     selecting: HashMap<(String, String), BTreeSet<ObjectKey>>,
     /// Refused deletions that are not noted on the object yet, with their policy.
     attempts: HashMap<ObjectKey, String>,
-    /// Deletions to be repeated, by the usage that is gone.
-    replays: HashMap<ObjectKey, ObjectKey>,
+    /// What usages that are gone protected, and whether a refused deletion of it is to be repeated.
+    freed: HashMap<ObjectKey, (ObjectKey, bool)>,
 }
 
 /// An object is in use.
@@ -218,9 +218,9 @@ impl UsageIndex {
         self.lock().attempts.remove(object);
     }
 
-    /// The object whose deletion is to be repeated because this usage is gone.
-    pub(super) fn take_replay(&self, usage: &ObjectKey) -> Option<ObjectKey> {
-        self.lock().replays.remove(usage)
+    /// What a usage that is gone protected, and whether a refused deletion of it is to be repeated.
+    pub(super) fn take_freed(&self, usage: &ObjectKey) -> Option<(ObjectKey, bool)> {
+        self.lock().freed.remove(usage)
     }
 
     /// How many usages protect the object.
@@ -255,8 +255,9 @@ impl Inner {
             self.usages.insert(usage.clone(), parties);
         }
         let Some(used) = before.as_ref().and_then(|before| before.of.key()) else { return Vec::new() };
-        if change.new.is_none() && before.is_some_and(|before| before.replay) {
-            self.replays.insert(usage, used.clone());
+        if change.new.is_none() {
+            let replay = before.is_some_and(|before| before.replay);
+            self.freed.insert(usage, (used.clone(), replay));
         }
         self.protected.get(&used).into_iter().flatten().cloned().collect()
     }
@@ -340,7 +341,7 @@ mod tests {
             index.route(&Change { old: Some(old), new: None });
         }
         assert_eq!(index.blocks(&used), None);
-        assert_eq!(index.take_replay(&key(GROUP, "Usage", "n", "two")), Some(used));
+        assert_eq!(index.take_freed(&key(GROUP, "Usage", "n", "two")), Some((used, true)));
         let inner = index.lock();
         assert!(inner.named.is_empty() && inner.protected.is_empty() && inner.usages.is_empty());
     }

@@ -29,8 +29,8 @@ impl Controller for UsageController {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let Some(usage) = self.caches.get(key) else {
-            if let Some(used) = self.index.take_replay(key) {
-                self.replay(&used).await?;
+            if let Some((used, replay)) = self.index.take_freed(key) {
+                self.free(&used, replay).await?;
             }
             return Ok(Next::OnChange);
         };
@@ -233,12 +233,19 @@ impl UsageController {
         Ok(())
     }
 
-    /// Repeats a deletion that was refused, unless another usage still protects the object.
-    async fn replay(&self, used: &ObjectKey) -> Result<(), ReconcileError> {
+    /// Unmarks what no usage protects any more, and repeats a deletion that was refused.
+    ///
+    /// Usages of one object may go at the same time, so this is looked at again after each of them.
+    async fn free(&self, used: &ObjectKey, replay: bool) -> Result<(), ReconcileError> {
         let Some(object) = self.caches.get(used) else { return Ok(()) };
-        if self.index.count(used) > 0 || object.is_deleting() {
+        if self.index.count(used) > 0 {
             return Ok(());
         }
+        self.unmark(&object).await?;
+        if replay && !object.is_deleting() { self.replay(used, &object).await } else { Ok(()) }
+    }
+
+    async fn replay(&self, used: &ObjectKey, object: &Stored) -> Result<(), ReconcileError> {
         let attempted = self.index.attempt_on(used);
         let Some(policy) = attempted.as_deref().or(object.annotation(ATTEMPT_ANNOTATION)) else {
             return Ok(());

@@ -1,5 +1,12 @@
-//! The engine against a real API server: etcd, kube-apiserver and the garbage collector of
-//! kube-controller-manager from the folder in `MODELPLANE_E2E_BIN`. Without it these tests are skipped.
+//! The engine over API servers: our own in this process, and where the folder in `MODELPLANE_E2E_BIN` has
+//! them, etcd, kube-apiserver and the garbage collector of kube-controller-manager. Tests that need those
+//! are skipped without.
 
 mod composites;
+mod deletion;
+mod fleet;
+mod objects;
+mod player;
+mod real;
+mod render;
 mod support;

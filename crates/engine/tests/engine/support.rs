@@ -1,174 +1,115 @@
-//! A real API server per test process, and helpers to talk to it.
+//! Control planes to run engines on, clusters for them to drive, and helpers to talk to both.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use base64::Engine as _;
+use futures_util::future::BoxFuture;
+use modelplane_apiserver::{ApiServer, Identity, Options, Profile};
 use modelplane_engine::client::{ApiClient, Propagation, Target, Write};
+use modelplane_engine::clusters::{ClusterConnector, Connection};
 use modelplane_engine::{Config, Engine};
 use serde_json::{Value, json};
 
-const TOKEN: &str = "test-token";
+use crate::player::Player;
+use crate::real;
 
-/// The processes of a control plane; killed when dropped.
-pub(crate) struct ControlPlane {
-    children: Vec<Child>,
-    folder: tempfile::TempDir,
-    port: u16,
+pub(crate) const MODELPLANE: &str = "modelplane.ai/v1alpha1";
+pub(crate) const INFRASTRUCTURE: &str = "infrastructure.modelplane.ai/v1alpha1";
+pub(crate) const OBJECTS: &str = "kubernetes.m.crossplane.io/v1alpha1";
+pub(crate) const RELEASES: &str = "helm.m.crossplane.io/v1beta1";
+pub(crate) const USAGES: &str = "protection.crossplane.io/v1beta1";
+pub(crate) const SYSTEM: &str = "modelplane-system";
+pub(crate) const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
+
+/// Each test has its own control plane; this keeps real ones from running all at once.
+pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static LOCK: OnceLock<Mutex<()>> = OnceLock::new();
+    LOCK.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for ControlPlane {
-    fn drop(&mut self) {
-        for child in self.children.iter_mut().rev() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+/// An API server in this process.
+pub(crate) async fn server() -> ApiServer {
+    ApiServer::start(Options::in_memory(Profile::Workload)).await.unwrap()
+}
+
+/// A client of an API server in this process.
+pub(crate) fn client(server: &ApiServer) -> kube::Client {
+    kube::Client::new(server.in_process(Identity::admin()), "default")
+}
+
+/// A control plane that collects garbage: a real one.
+pub(crate) async fn collecting() -> Option<(real::ControlPlane, kube::Client)> {
+    let plane = real::ControlPlane::start().await?;
+    let client = plane.client().await;
+    Some((plane, client))
+}
+
+/// Simulated clusters by the URL of their kubeconfig.
+#[derive(Clone, Default)]
+pub(crate) struct Clusters(Arc<Mutex<HashMap<String, kube::Client>>>);
+
+impl ClusterConnector for Clusters {
+    fn connect<'a>(&'a self, kubeconfig: &'a str) -> BoxFuture<'a, Result<Connection, String>> {
+        let clusters = self.0.lock().unwrap();
+        let found = clusters.iter().find(|(url, _)| kubeconfig.contains(url.as_str()));
+        let found = found.map(|(_, client)| Connection { client: client.clone(), simulated: true });
+        Box::pin(std::future::ready(found.ok_or_else(|| "no such cluster".to_owned())))
     }
 }
 
-/// The folder of the binaries; says loudly that a test is skipped if there is none.
-pub(crate) fn binaries() -> Option<PathBuf> {
-    match std::env::var_os("MODELPLANE_E2E_BIN") {
-        Some(folder) if Path::new(&folder).join("kube-apiserver").exists() => Some(folder.into()),
-        _ => {
-            eprintln!("SKIPPED: MODELPLANE_E2E_BIN names no folder with kube-apiserver");
-            None
-        }
+/// A cluster that stays as long as this is kept.
+pub(crate) struct Cluster {
+    _server: ApiServer,
+    _player: Player,
+    pub(crate) api: ApiClient,
+}
+
+impl Clusters {
+    /// Starts a cluster and puts its kubeconfig into the Secret that an InferenceCluster of that name uses.
+    pub(crate) async fn start(&self, control_plane: &ApiClient, name: &str) -> Cluster {
+        let server = server().await;
+        let client = client(&server);
+        let url = format!("https://{name}.invalid");
+        self.0.lock().unwrap().insert(url.clone(), client.clone());
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": format!("{name}-kubeconfig"), "namespace": SYSTEM},
+            "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(format!("server: {url}"))},
+        });
+        namespace(control_plane, SYSTEM).await;
+        apply(control_plane, secret).await;
+        let api = ApiClient::new(client);
+        Cluster { _server: server, _player: Player::start(api.clone()), api }
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A configuration with quick reactions, over simulated clusters.
+pub(crate) fn config(client: &kube::Client, clusters: &Clusters) -> Config {
+    let mut config = Config::new(client.clone());
+    config.connector = Arc::new(clusters.clone());
+    config.simulate_control_plane = true;
+    config
 }
 
-impl ControlPlane {
-    /// Starts one, garbage collection included.
-    pub(crate) async fn start() -> Option<Self> {
-        let binaries = binaries()?;
-        let folder = tempfile::tempdir().unwrap();
-        let (etcd, etcd_peer, port) = (free_port(), free_port(), free_port());
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        let key = rcgen::KeyPair::generate().unwrap();
-        std::fs::write(at("sa.key"), key.serialize_pem()).unwrap();
-        std::fs::write(at("sa.pub"), key.public_key_pem()).unwrap();
-        std::fs::write(at("tokens.csv"), format!("{TOKEN},admin,admin,system:masters\n")).unwrap();
-        let spawn = |name: &str, arguments: &[String]| {
-            let log = std::fs::File::create(at(&format!("{name}.log"))).unwrap();
-            let mut command = Command::new(binaries.join(name));
-            command.args(arguments).stdout(Stdio::from(log.try_clone().unwrap())).stderr(Stdio::from(log));
-            command.spawn().unwrap()
-        };
-        let mut children = vec![spawn(
-            "etcd",
-            &[
-                format!("--data-dir={}", at("etcd")),
-                format!("--listen-client-urls=http://127.0.0.1:{etcd}"),
-                format!("--advertise-client-urls=http://127.0.0.1:{etcd}"),
-                format!("--listen-peer-urls=http://127.0.0.1:{etcd_peer}"),
-                "--unsafe-no-fsync=true".to_owned(),
-            ],
-        )];
-        children.push(spawn(
-            "kube-apiserver",
-            &[
-                format!("--etcd-servers=http://127.0.0.1:{etcd}"),
-                format!("--secure-port={port}"),
-                "--bind-address=127.0.0.1".to_owned(),
-                format!("--cert-dir={}", at("certs")),
-                format!("--token-auth-file={}", at("tokens.csv")),
-                format!("--service-account-key-file={}", at("sa.pub")),
-                format!("--service-account-signing-key-file={}", at("sa.key")),
-                "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-                "--authorization-mode=AlwaysAllow".to_owned(),
-                "--disable-admission-plugins=ServiceAccount".to_owned(),
-                "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-            ],
-        ));
-        let mut plane = Self { children, folder, port };
-        plane.wait().await;
-        let kubeconfig = plane.folder.path().join("kubeconfig");
-        std::fs::write(&kubeconfig, plane.kubeconfig()).unwrap();
-        let log = std::fs::File::create(plane.folder.path().join("kcm.log")).unwrap();
-        let manager = Command::new(binaries.join("kube-controller-manager"))
-            .arg(format!("--kubeconfig={}", kubeconfig.display()))
-            .args(["--controllers=garbage-collector-controller,namespace-controller", "--leader-elect=false"])
-            .arg("--secure-port=0")
-            .stdout(Stdio::from(log.try_clone().unwrap()))
-            .stderr(Stdio::from(log))
-            .spawn()
-            .unwrap();
-        plane.children.push(manager);
-        Some(plane)
-    }
-
-    /// How to reach it, as kubectl and drivers read it.
-    pub(crate) fn kubeconfig(&self) -> String {
-        let cluster =
-            json!({"server": format!("https://127.0.0.1:{}", self.port), "insecure-skip-tls-verify": true});
-        json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": TOKEN}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        })
-        .to_string()
-    }
-
-    /// A client.
-    pub(crate) async fn client(&self) -> kube::Client {
-        let kubeconfig = kube::config::Kubeconfig::from_yaml(&self.kubeconfig()).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
-        kube::Client::try_from(config).unwrap()
-    }
-
-    async fn wait(&mut self) {
-        let client = self.client().await;
-        for _ in 0..600 {
-            for child in &mut self.children {
-                assert!(
-                    child.try_wait().unwrap().is_none(),
-                    "a component ended:\n{}",
-                    tails(self.folder.path())
-                );
-            }
-            let ready = client.request_text(http::Request::get("/readyz").body(Vec::new()).unwrap()).await;
-            if ready.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("the API server did not become ready");
-    }
+/// An engine.
+pub(crate) async fn engine(config: Config) -> Engine {
+    Engine::start(config).await.unwrap()
 }
 
-/// The ends of all logs.
-fn tails(folder: &Path) -> String {
-    let mut out = String::new();
-    for name in ["etcd.log", "kube-apiserver.log", "kcm.log"] {
-        let log = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().rev().take(5).collect();
-        out.push_str(&format!("{name}:\n{}\n", lines.into_iter().rev().collect::<Vec<_>>().join("\n")));
-    }
-    out
+/// The objects of an example.
+pub(crate) fn example(name: &str) -> Vec<Value> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let files =
+        ["platform.yaml", "model.yaml"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
+    files.iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).unwrap()).collect()
 }
 
-/// One control plane shared by the tests of a process would leak processes at its end, so each test has
-/// its own; this keeps them from starting all at once.
-pub(crate) fn one_at_a_time() -> std::sync::MutexGuard<'static, ()> {
-    static LOCK: OnceLock<std::sync::Mutex<()>> = OnceLock::new();
-    LOCK.get_or_init(Default::default).lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Logs go to stderr if `RUST_LOG` asks for them.
-pub(crate) fn api(client: &kube::Client) -> ApiClient {
-    ApiClient::new(client.clone())
-}
-
-/// An engine with the usual settings.
-pub(crate) async fn engine(client: &kube::Client) -> Engine {
-    Engine::start(Config::new(client.clone())).await.unwrap()
+/// Creates a namespace.
+pub(crate) async fn namespace(api: &ApiClient, name: &str) {
+    apply(api, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
 }
 
 /// Applies an object as a user would.
@@ -228,4 +169,23 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("not in time: {what}");
+}
+
+/// What is still there of a kind, and why as far as it says.
+pub(crate) async fn leftovers(api: &ApiClient, api_version: &str, kind: &str) -> Vec<String> {
+    let objects = list(api, api_version, kind).await;
+    let explain = |object: &Value| {
+        let metadata = &object["metadata"];
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let messages: Vec<String> =
+            conditions.map(|c| format!("{}={} {}", c["type"], c["status"], c["message"])).collect();
+        format!(
+            "{kind} {} deleting={} finalizers={} {}",
+            metadata["name"],
+            metadata.get("deletionTimestamp").is_some(),
+            metadata["finalizers"],
+            messages.join("; "),
+        )
+    };
+    objects.iter().map(explain).collect()
 }
