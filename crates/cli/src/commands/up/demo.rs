@@ -31,11 +31,14 @@ const QUESTION: &str = "Which GPU am I talking to?";
 /// Applies the fleet and the model, waits until it is served, asks it something, and shows how to go on.
 pub(super) async fn run(control_plane: &ControlPlane, kubeconfig: &Path) -> Result<(), CommandError> {
     let demo = Demo { api: ApiClient::new(control_plane.client()), started: Instant::now() };
-    demo.apply_all().await?;
+    demo.apply_namespace().await?;
+    demo.apply_all(PLATFORM).await?;
     demo.milestone("InferenceCluster", "", "dc-east", "cluster dc-east (4 nodes, one L4 each) serves")
         .await?;
     demo.milestone("InferenceCluster", "", "dc-west", "cluster dc-west (1 node, 8 H100) serves").await?;
     demo.milestone("InferenceGateway", "", "default", "the gateway has an address").await?;
+    // Once both clusters have room, so that the replicas are spread.
+    demo.apply_all(MODEL).await?;
     demo.milestone("ModelDeployment", TEAM, "qwen", "both replicas of model qwen are ready").await?;
     let service = demo.milestone("ModelService", TEAM, "chat", "service chat routes to them").await?;
     demo.placement().await?;
@@ -50,20 +53,21 @@ struct Demo {
 }
 
 impl Demo {
-    async fn apply_all(&self) -> Result<(), CommandError> {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}});
-        self.apply(&namespace).await?;
-        for text in [PLATFORM, MODEL] {
-            for document in documents(text)? {
-                if document["kind"] == "InferenceCluster" {
-                    self.apply(&json!({
-                        "apiVersion": resource::API_VERSION, "kind": resource::KIND,
-                        "metadata": {"name": document["metadata"]["name"]}, "spec": {},
-                    }))
-                    .await?;
-                }
-                self.apply(&document).await?;
+    async fn apply_namespace(&self) -> Result<(), CommandError> {
+        self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})).await
+    }
+
+    /// Applies manifests, and simulates the clusters among them.
+    async fn apply_all(&self, manifests: &str) -> Result<(), CommandError> {
+        for document in documents(manifests)? {
+            if document["kind"] == "InferenceCluster" {
+                self.apply(&json!({
+                    "apiVersion": resource::API_VERSION, "kind": resource::KIND,
+                    "metadata": {"name": document["metadata"]["name"]}, "spec": {},
+                }))
+                .await?;
             }
+            self.apply(&document).await?;
         }
         Ok(())
     }
@@ -168,7 +172,7 @@ fn farewell(address: &str, kubeconfig: &Path) -> String {
          \n  export KUBECONFIG={}\
          \n  kubectl -n {TEAM} get modeldeployments,modelreplicas,modelendpoints,modelservices\
          \n  kubectl -n {TEAM} scale modeldeployment qwen --replicas=5\
-         \n  modelplane cluster fault dc-east --lose-nodes l4=4     # watch the replicas go elsewhere\
+         \n  modelplane cluster fault dc-east --lose-nodes l4=4     # watch traffic go elsewhere\
          \n  curl {address}/v1/chat/completions -H 'content-type: application/json' \\\
          \n    -d '{{\"model\": \"qwen\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'\n\n",
         kubeconfig.display(),
