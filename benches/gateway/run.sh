@@ -8,6 +8,10 @@ bench="${BENCH:-${CARGO_TARGET_DIR:-target}/release/examples/gateway_bench}"
 [ -x "$bench" ] || cargo build --release --package modelplane-gateway --example gateway_bench
 ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 
+# A proxy needs two descriptors for a connection and a few for itself.
+most=$(($(ulimit -n) / 2 - 200))
+[ "$IDLE" -le "$most" ] || IDLE=$most
+
 directory=$(mktemp -d)
 running=""
 stop() { for process in $running; do kill "$process" 2>/dev/null || true; done; wait 2>/dev/null || true; running=""; }
@@ -24,7 +28,7 @@ start() {
             sed "s|@DIR@|$directory|; s|@LISTEN@|$listen|; s|@ENDPOINT@|$endpoint|g" benches/gateway/nginx.conf > "$directory/nginx.conf"
             nginx -c "$directory/nginx.conf" & proxy=$! ;;
         haproxy)
-            sed "s|@LISTEN@|$listen|; s|@ENDPOINT@|$endpoint|g" benches/gateway/haproxy.cfg > "$directory/haproxy.cfg"
+            sed "s|@LISTEN@|$listen|; s|@ENDPOINT@|$endpoint|g; s|@MOST@|$most|" benches/gateway/haproxy.cfg > "$directory/haproxy.cfg"
             haproxy -db -q -f "$directory/haproxy.cfg" & proxy=$! ;;
         none) proxy=$running ;;
     esac

@@ -19,7 +19,7 @@ use tokio_rustls::server::TlsStream;
 use super::{Client, Exchanges, Phase, Shared, log_end, reach};
 
 /// After how long of idling a connection gives its buffers back.
-const DOZE: Duration = Duration::from_secs(1);
+const DOZE: Duration = Duration::from_millis(300);
 
 /// A client's stream.
 pub(super) trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
