@@ -125,8 +125,6 @@ struct Users(Mutex<HashMap<ObjectKey, HashMap<ObjectKey, WorkQueue>>>);
 pub struct User<'a> {
     /// The object.
     pub object: &'a Stored,
-    /// Group of its provider configs.
-    pub group: &'a str,
     /// The queue it is worked on from.
     pub queue: &'a WorkQueue,
 }
@@ -199,7 +197,7 @@ impl Clusters {
     ///
     /// Why it cannot be worked on.
     pub async fn of(&self, user: &User<'_>) -> Result<Arc<Cluster>, AccessError> {
-        let config_key = provider_config_key(user);
+        let config_key = provider_config_of(user.object);
         self.lock()
             .users
             .entry(config_key.clone())
@@ -341,11 +339,12 @@ impl Clusters {
     }
 }
 
-fn provider_config_key(user: &User<'_>) -> ObjectKey {
-    let reference = |field: &str| user.object.text_at(&["spec", "providerConfigRef", field]);
+/// The provider config of an `Object` or `Release`.
+pub fn provider_config_of(object: &Stored) -> ObjectKey {
+    let reference = |field: &str| object.text_at(&["spec", "providerConfigRef", field]);
     let kind = reference("kind").unwrap_or("ClusterProviderConfig");
-    let namespace = if kind == "ProviderConfig" { user.object.key.namespace.as_str() } else { "" };
-    key(user.group, kind, namespace, reference("name").unwrap_or("default"))
+    let namespace = if kind == "ProviderConfig" { object.key.namespace.as_str() } else { "" };
+    key(&object.key.group, kind, namespace, reference("name").unwrap_or("default"))
 }
 
 #[cfg(test)]

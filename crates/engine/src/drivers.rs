@@ -3,6 +3,7 @@
 pub mod helm;
 mod managed;
 mod object;
+mod provider_config;
 pub mod readiness;
 mod release;
 pub mod simulated_helm;
@@ -11,6 +12,7 @@ mod status;
 pub use self::managed::{CloudSimulator, ManagedDriver};
 pub(crate) use self::managed::{is_managed, siblings};
 pub use self::object::{GROUP as OBJECT_GROUP, ObjectDriver};
+pub use self::provider_config::ProviderConfigController;
 pub use self::release::{GROUP as RELEASE_GROUP, ReleaseDriver};
 
 use crate::object::Stored;

@@ -10,13 +10,15 @@ use tokio::task::JoinSet;
 use crate::bootstrap::{BootstrapError, Definitions};
 use crate::cache::{CacheError, Caches, Change, Keep, Listener};
 use crate::client::ApiClient;
-use crate::clusters::{ClusterConnector, Clusters, Network};
+use crate::clusters::{ClusterConnector, Clusters, Network, provider_config_of};
 use crate::composite::CompositeController;
 use crate::composite::pipeline::{BuiltIn, Functions};
 use crate::controller::run;
 use crate::drivers::helm::{HelmProgram, HelmRunner};
 use crate::drivers::simulated_helm::SimulatedHelm;
-use crate::drivers::{self, CloudSimulator, ManagedDriver, ObjectDriver, ReleaseDriver};
+use crate::drivers::{
+    self, CloudSimulator, ManagedDriver, ObjectDriver, ProviderConfigController, ReleaseDriver,
+};
 use crate::events::Recorder;
 use crate::metrics::Metrics;
 use crate::queue::WorkQueue;
@@ -97,6 +99,7 @@ struct Routes {
     objects: WorkQueue,
     releases: WorkQueue,
     managed: WorkQueue,
+    configs: WorkQueue,
     simulate_clouds: bool,
 }
 
@@ -111,7 +114,15 @@ impl Listener for Router {
         if let Some(clusters) = routes.clusters.upgrade() {
             clusters.route(change);
         }
+        if let Some(old) = change.old.as_ref().filter(|_| change.new.is_none())
+            && matches!(old.key.group.as_str(), drivers::OBJECT_GROUP | drivers::RELEASE_GROUP)
+        {
+            routes.configs.add(provider_config_of(old));
+        }
         match (object.key.group.as_str(), object.key.kind.as_str()) {
+            (drivers::OBJECT_GROUP | drivers::RELEASE_GROUP, "ProviderConfig" | "ClusterProviderConfig") => {
+                routes.configs.add(object.key.clone());
+            }
             (drivers::OBJECT_GROUP, "Object") => routes.objects.add(object.key.clone()),
             (drivers::RELEASE_GROUP, "Release") => routes.releases.add(object.key.clone()),
             _ if drivers::is_managed(object) => {
@@ -141,6 +152,7 @@ struct Drivers {
     releases: Arc<ReleaseDriver>,
     managed: Arc<ManagedDriver>,
     usages: Arc<UsageController>,
+    configs: Arc<ProviderConfigController>,
 }
 
 impl Parts {
@@ -179,7 +191,13 @@ impl Parts {
             index: Arc::clone(&config.usages),
             metrics: Arc::clone(metrics),
         };
+        let configs = ProviderConfigController {
+            caches: Arc::clone(caches),
+            metrics: Arc::clone(metrics),
+            queue: WorkQueue::default(),
+        };
         Drivers {
+            configs: Arc::new(configs),
             objects: Arc::new(objects),
             releases: Arc::new(releases),
             managed: Arc::new(managed),
@@ -196,22 +214,25 @@ impl Parts {
             objects: drivers.objects.queue.clone(),
             releases: drivers.releases.queue.clone(),
             managed: drivers.managed.queue.clone(),
+            configs: drivers.configs.queue.clone(),
             simulate_clouds: self.config.simulate_clouds,
         }
     }
 
     /// Starts the workers.
     fn run(self, composites: &Arc<CompositeController>, drivers: &Drivers) -> Engine {
-        let Drivers { objects, releases, managed, usages } = drivers;
+        let Drivers { objects, releases, managed, usages, configs } = drivers;
         let (workers, usage_queue) = (self.config.workers, self.config.usages.queue());
         let mut tasks = JoinSet::new();
         run(composites, &composites.queue, workers, &mut tasks);
         run(objects, &objects.queue, workers, &mut tasks);
         run(releases, &releases.queue, workers, &mut tasks);
         run(managed, &managed.queue, 1, &mut tasks);
+        run(configs, &configs.queue, 1, &mut tasks);
         // One, so that counting the usages of an object and unmarking it do not interleave.
         run(usages, usage_queue, 1, &mut tasks);
-        let queues = [&composites.queue, &objects.queue, &releases.queue, &managed.queue, usage_queue];
+        let queues =
+            [&composites.queue, &objects.queue, &releases.queue, &managed.queue, &configs.queue, usage_queue];
         let queues = queues.into_iter().cloned().collect();
         Engine { metrics: self.metrics, caches: self.caches, queues, tasks }
     }

@@ -28,6 +28,8 @@ pub struct Metrics {
     pub usages: ControllerMetrics,
     /// The driver of clouds' managed resources.
     pub managed: ControllerMetrics,
+    /// The controller of provider configs.
+    pub provider_configs: ControllerMetrics,
     /// Composed resources that were written.
     pub applied: AtomicU64,
     /// Composed resources that needed no write.
@@ -40,13 +42,14 @@ pub struct Metrics {
 
 impl Metrics {
     /// The controllers by name, in a fixed order.
-    pub fn controllers(&self) -> [(&'static str, &ControllerMetrics); 5] {
+    pub fn controllers(&self) -> [(&'static str, &ControllerMetrics); 6] {
         [
             ("composite", &self.composites),
             ("object", &self.objects),
             ("release", &self.releases),
             ("usage", &self.usages),
             ("managed", &self.managed),
+            ("providerconfig", &self.provider_configs),
         ]
     }
 

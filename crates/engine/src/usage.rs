@@ -31,10 +31,10 @@ pub const KINDS: [&str; 2] = ["Usage", "ClusterUsage"];
 /// How objects in use are protected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protection {
-    /// The API server asks before every deletion.
-    #[default]
+    /// The API server asks before every deletion; it has to be given the index as its [`DeletionGuard`].
     Guard,
-    /// A finalizer holds the object: its deletion starts, but does not end.
+    /// A finalizer holds the object: its deletion starts, but does not end. Works on any API server.
+    #[default]
     Finalizer,
 }
 

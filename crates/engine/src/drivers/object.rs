@@ -126,7 +126,7 @@ impl From<CacheError> for Problem {
 
 impl ObjectDriver {
     async fn task(&self, object: &Stored) -> Result<Task, Problem> {
-        let user = User { object, group: GROUP, queue: &self.queue };
+        let user = User { object, queue: &self.queue };
         let cluster = self.clusters.of(&user).await.map_err(Problem::Access)?;
         let manifest = object.document().get(&["spec", "forProvider", "manifest"]);
         let manifest = manifest.and_then(|manifest| manifest.to_json().ok()).unwrap_or_default();

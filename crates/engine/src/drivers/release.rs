@@ -85,7 +85,7 @@ impl Controller for ReleaseDriver {
             self.forget(key);
             return Ok(Next::OnChange);
         }
-        let user = User { object: &release, group: GROUP, queue: &self.queue };
+        let user = User { object: &release, queue: &self.queue };
         let outcome = match self.clusters.of(&user).await {
             Err(error) => Err(Problem::Access(error)),
             Ok(cluster) if release.is_deleting() => self.delete(&release, &cluster).await,

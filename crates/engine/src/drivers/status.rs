@@ -58,6 +58,26 @@ pub(super) async fn report(
     }
 }
 
+/// Gives an object a finalizer unless it has it.
+pub(super) async fn add_finalizer(
+    caches: &Caches,
+    object: &Stored,
+    finalizer: &str,
+) -> Result<(), ReconcileError> {
+    let mut finalizers = object.finalizers();
+    if finalizers.contains(&finalizer) {
+        return Ok(());
+    }
+    finalizers.push(finalizer);
+    let version = object.version.to_string();
+    let body = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version, "uid": object.uid}});
+    let api = caches.api();
+    let resource = api.resource(object.api_version(), &object.key.kind).await.trying("cannot update")?;
+    let written = api.write(&resource, &Target::of(&object.key), Write::Merge, &body).await;
+    caches.put(written.trying("cannot add the finalizer")?);
+    Ok(())
+}
+
 /// Gives an object the drivers' finalizer, and whatever annotations and labels it lacks.
 pub(super) async fn adopt(
     caches: &Caches,

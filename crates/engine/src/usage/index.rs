@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_object_is_in_use_as_long_as_a_usage_names_it() {
-        let index = UsageIndex::default();
+        let index = UsageIndex::new(Protection::Guard);
         let used = key("g.io", "K", "n", "used");
         let (one, two) = (usage("one", &spec("used")), usage("two", &spec("used")));
         for new in [&one, &two] {

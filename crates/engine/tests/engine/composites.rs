@@ -52,7 +52,7 @@ async fn a_composite_is_composed_and_reports_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_composite_is_composed_on_a_real_api_server() {
-    let _one = one_at_a_time();
+    let _one = one_at_a_time().await;
     let Some((_plane, client)) = collecting().await else { return };
     composed_and_reported(&client).await;
 }

@@ -1,24 +1,26 @@
 //! Deletion: in order, and not while something is in use.
 
-use std::sync::Arc;
-
-use modelplane_engine::usage::{Protection, UsageIndex};
-
 use crate::fleet::{Fleet, deployment};
 use crate::support::{
-    MODELPLANE, OBJECTS, RELEASES, USAGES, apply, collecting, config, delete, engine, eventually, get,
-    leftovers, list, one_at_a_time,
+    MODELPLANE, OBJECTS, RELEASES, USAGES, apply, client, collecting, delete, eventually, get, leftovers,
+    list, one_at_a_time, server,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_stays_until_its_replicas_are_gone_and_leaves_nothing() {
-    let _one = one_at_a_time();
+    let server = server().await;
+    held_until_free(&client(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_stays_until_its_replicas_are_gone_on_a_real_api_server() {
+    let _one = one_at_a_time().await;
     let Some((_plane, client)) = collecting().await else { return };
-    let mut fleet = Fleet::start(&client).await;
-    let mut held = config(&client, &fleet.clusters);
-    held.usages = Arc::new(UsageIndex::new(Protection::Finalizer));
-    let next = engine(held).await;
-    std::mem::replace(&mut fleet.engine, next).shutdown().await;
+    held_until_free(&client).await;
+}
+
+async fn held_until_free(client: &kube::Client) {
+    let fleet = Fleet::start(client).await;
     fleet.platform().await;
     apply(&fleet.api, deployment(3)).await;
     fleet.ready("ModelDeployment", "ml-team", "qwen-stable").await;

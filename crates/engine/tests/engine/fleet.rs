@@ -145,9 +145,19 @@ async fn names(api: &ApiClient) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn scaling_down_removes_replicas_from_their_clusters() {
-    let _one = one_at_a_time();
+    let server = server().await;
+    scale_down(&client(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scaling_down_removes_replicas_on_a_real_api_server() {
+    let _one = one_at_a_time().await;
     let Some((_plane, client)) = collecting().await else { return };
-    let fleet = Fleet::start(&client).await;
+    scale_down(&client).await;
+}
+
+async fn scale_down(client: &kube::Client) {
+    let fleet = Fleet::start(client).await;
     fleet.platform().await;
     apply(&fleet.api, deployment(3)).await;
     fleet.ready("ModelDeployment", "ml-team", "qwen-stable").await;

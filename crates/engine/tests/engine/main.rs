@@ -2,6 +2,8 @@
 //! them, etcd, kube-apiserver and the garbage collector of kube-controller-manager. Tests that need those
 //! are skipped without.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests fail loudly and say what they skip")]
+
 mod composites;
 mod deletion;
 mod fleet;

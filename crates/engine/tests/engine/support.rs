@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,6 +12,7 @@ use modelplane_engine::client::{ApiClient, Propagation, Target, Write};
 use modelplane_engine::clusters::{ClusterConnector, Connection};
 use modelplane_engine::{Config, Engine};
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
 
 use crate::player::Player;
 use crate::real;
@@ -25,9 +26,9 @@ pub(crate) const SYSTEM: &str = "modelplane-system";
 pub(crate) const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
 
 /// Each test has its own control plane; this keeps real ones from running all at once.
-pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static LOCK: OnceLock<Mutex<()>> = OnceLock::new();
-    LOCK.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) async fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    LOCK.lock().await
 }
 
 /// An API server in this process.
