@@ -53,8 +53,7 @@ impl AuditLog {
     pub(crate) fn write(&self, record: &Record<'_>) {
         let mut line = record.event().to_string();
         line.push('\n');
-        let written =
-            self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+        let written = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
         let failed = written.is_err();
         if self.failing.swap(failed, Ordering::Relaxed) != failed {
             match written {
@@ -114,7 +113,10 @@ fn object_reference(path: &ResourcePath) -> Map<String, Value> {
         ("subresource", path.subresource.as_deref()),
     ];
     let present = fields.into_iter().filter_map(|(field, value)| Some((field, value?)));
-    present.filter(|(_, value)| !value.is_empty()).map(|(field, value)| (field.to_owned(), value.into())).collect()
+    present
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(field, value)| (field.to_owned(), value.into()))
+        .collect()
 }
 
 #[cfg(test)]

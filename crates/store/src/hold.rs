@@ -62,6 +62,16 @@ fn write_pid(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
+/// Makes an empty file that only its owner may read, since values may be secrets.
+pub(crate) fn create_private(path: &Path) -> Result<(), OpenError> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    options.open(path).map(drop).map_err(failed)
+}
+
 /// Makes a new file's name durable; not every platform can, and a crash before the first
 /// acknowledged write is all that could be lost.
 pub(crate) fn sync_directory(path: &Path) {

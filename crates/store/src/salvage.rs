@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use redb::{Builder, Database, ReadableDatabase};
 
 use crate::disk::{self, Failure, MAGIC, Record};
-use crate::hold::{Hold, beside, sync_directory};
+use crate::hold::{Hold, beside, create_private, sync_directory};
 use crate::{EventKind, OpenError, Revision, Store};
 
 /// How far the revision counter jumps, so that no revision the damage swallowed is given again.
@@ -46,6 +46,7 @@ impl Store {
                 (search(&std::fs::read(path).map_err(io)?), true)
             }
         };
+        create_private(&fresh)?;
         disk::contain(|| found.write(&Builder::new().create(&fresh)?))
             .map_err(|error| error.opening(&fresh))?;
         let set_aside = (1..)

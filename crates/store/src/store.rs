@@ -52,6 +52,9 @@ impl Store {
     pub fn open(path: &Path, options: Options) -> Result<Store, OpenError> {
         let hold = Hold::take(path)?;
         let fresh = !path.exists();
+        if fresh {
+            hold::create_private(path)?;
+        }
         let opener = disk::file_opener(path, options.file_cache);
         let store = Store::on_disk(path, opener, Some(hold), options)?;
         if fresh {

@@ -288,6 +288,16 @@ async fn a_second_opener_hears_who_holds_the_store() {
     Store::open(&path, Options::default()).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn only_the_owner_may_read_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.redb");
+    Store::open(&path, Options::default()).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn a_closed_store_ends_watches_and_refuses_writes() {
     on_both(|store| async move {

@@ -123,6 +123,9 @@ impl Atom<'_> {
 /// How many grants one role is split into at most; a role beyond that counts as more than anyone has.
 const MAX_ATOMS: usize = 100_000;
 
+/// What verbs apply to: group, resource and name, or a URL without a group.
+type Objects<'a> = (Option<&'a str>, &'a str, Option<&'a str>);
+
 /// What of `wanted` is not in `held`, with the verbs for the same objects joined.
 pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     let size = |rule: &PolicyRule| {
@@ -132,7 +135,7 @@ pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyR
     if wanted.iter().map(size).sum::<usize>() > MAX_ATOMS {
         return wanted.to_vec();
     }
-    let mut verbs: BTreeMap<(Option<&str>, &str, Option<&str>), Vec<String>> = BTreeMap::new();
+    let mut verbs: BTreeMap<Objects<'_>, Vec<String>> = BTreeMap::new();
     for atom in wanted.iter().flat_map(PolicyRule::atoms) {
         if held.iter().any(|rule| atom.is_covered_by(rule)) {
             continue;
@@ -146,7 +149,7 @@ pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyR
             known.push(verb.to_owned());
         }
     }
-    let rule = |((group, of, name), verbs): ((Option<&str>, &str, Option<&str>), Vec<String>)| match group {
+    let rule = |((group, of, name), verbs): (Objects<'_>, Vec<String>)| match group {
         Some(group) => PolicyRule {
             verbs,
             api_groups: vec![group.to_owned()],

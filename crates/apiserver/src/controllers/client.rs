@@ -79,12 +79,7 @@ impl Client {
     }
 
     /// Deletes the object at a key, if it still is the one meant.
-    pub(super) async fn delete(
-        &self,
-        key: &str,
-        uid: &str,
-        propagation: Propagation,
-    ) -> Result<(), Failure> {
+    pub(super) async fn delete(&self, key: &str, uid: &str, propagation: Propagation) -> Result<(), Failure> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": format!("{propagation:?}"), "preconditions": {"uid": uid},

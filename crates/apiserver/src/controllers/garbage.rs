@@ -225,8 +225,11 @@ impl Collector {
             });
             return patches.collect();
         }
-        let blocking: Vec<Work> =
-            dependents.into_iter().filter(|(_, blocks)| *blocks).map(|(key, _)| Work::Dependent(key)).collect();
+        let blocking: Vec<Work> = dependents
+            .into_iter()
+            .filter(|(_, blocks)| *blocks)
+            .map(|(key, _)| Work::Dependent(key))
+            .collect();
         if !orphan && !blocking.is_empty() {
             self.push(blocking);
             return Vec::new();

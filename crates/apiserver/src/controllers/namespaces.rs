@@ -92,7 +92,8 @@ struct Left {
 async fn empty(client: &Client, namespace: &str) -> Result<Left, Failure> {
     let mut left = Left::default();
     let registry = client.core().registry();
-    let resources: Vec<_> = registry.resources().into_iter().filter(|found| found.namespaced).cloned().collect();
+    let resources: Vec<_> =
+        registry.resources().into_iter().filter(|found| found.namespaced).cloned().collect();
     for resource in resources {
         let prefix = resource.key_prefix(Some(namespace));
         let Some(entries) = list(client, &prefix) else { continue };
@@ -127,16 +128,21 @@ fn list(client: &Client, prefix: &str) -> Option<Vec<(Arc<str>, Meta)>> {
 /// Says in the namespace's status what holds it.
 async fn report(client: &Client, key: &str, mut namespace: Value, left: &Left) -> Result<(), Failure> {
     let now = client.core().now();
-    let before = namespace.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let before =
+        namespace.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut conditions = before.clone();
     let resources: Vec<String> =
         left.resources.iter().map(|(name, count)| format!("{name} has {count} resource instances")).collect();
     let text = format!("Some resources are remaining: {}", resources.join(", "));
     set_condition(&mut conditions, ("NamespaceContentRemaining", true, "SomeResourcesRemain", &text), &now);
     if !left.finalizers.is_empty() {
-        let finalizers: Vec<String> =
-            left.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
-        let text = format!("Some content in the namespace has finalizers remaining: {}", finalizers.join(", "));
+        let finalizers: Vec<String> = left
+            .finalizers
+            .iter()
+            .map(|(name, count)| format!("{name} in {count} resource instances"))
+            .collect();
+        let text =
+            format!("Some content in the namespace has finalizers remaining: {}", finalizers.join(", "));
         let wanted = ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", text.as_str());
         set_condition(&mut conditions, wanted, &now);
     }

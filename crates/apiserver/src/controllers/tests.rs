@@ -261,7 +261,8 @@ async fn aggregated_roles_show_what_they_aggregate() {
     let selector = json!({"clusterRoleSelectors": [{"matchLabels": {"part": "whole"}}]});
     server.ok(Method::POST, roles, &role("whole", json!({"aggregationRule": selector}))).await;
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
-    let part = role("part", json!({"metadata": {"name": "part", "labels": {"part": "whole"}}, "rules": rules}));
+    let part =
+        role("part", json!({"metadata": {"name": "part", "labels": {"part": "whole"}}, "rules": rules}));
     server.ok(Method::POST, roles, &part).await;
     server.until(&format!("{roles}/whole"), |whole| whole.is_some_and(|whole| whole["rules"] == rules)).await;
 }
