@@ -4,6 +4,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Mutex;
 
 use modelplane_apiserver::{ApiServer, Identity};
 use support::{server, widget, widgets};
@@ -14,6 +15,7 @@ use tokio::process::Command;
 struct Session {
     kubectl: PathBuf,
     folder: tempfile::TempDir,
+    failures: Mutex<Vec<String>>,
     _task: tokio::task::JoinHandle<ApiServer>,
 }
 
@@ -48,7 +50,7 @@ async fn session() -> Option<Session> {
         server.serve(listener, std::future::pending()).await.unwrap();
         server
     });
-    Some(Session { kubectl, folder, _task: task })
+    Some(Session { kubectl, folder, failures: Mutex::default(), _task: task })
 }
 
 impl Session {
@@ -73,20 +75,26 @@ impl Session {
         }
     }
 
-    /// Runs a command that must succeed and print something.
-    async fn expect(&self, arguments: &str, printed: &str) -> String {
+    /// Runs a command that must succeed and print something; a failure is told at the end, with all others.
+    async fn expect(&self, arguments: &str, printed: &str) {
         let output = self.run(arguments).await;
-        assert!(output.ok, "kubectl {arguments}\n{}{}", output.stdout, output.stderr);
-        assert!(output.stdout.contains(printed), "kubectl {arguments}\n{}{}", output.stdout, output.stderr);
-        output.stdout
+        if !output.ok || !output.stdout.contains(printed) {
+            self.note(arguments, printed, &output);
+        }
     }
 
     /// Runs a command that must fail and say something.
     async fn refuse(&self, arguments: &str, said: &str) {
         let output = self.run(arguments).await;
-        assert!(!output.ok, "kubectl {arguments}\n{}", output.stdout);
-        let text = format!("{}{}", output.stdout, output.stderr);
-        assert!(text.contains(said), "kubectl {arguments}\n{text}");
+        if output.ok || !format!("{}{}", output.stdout, output.stderr).contains(said) {
+            self.note(arguments, said, &output);
+        }
+    }
+
+    fn note(&self, arguments: &str, wanted: &str, output: &Output) {
+        let Output { ok, stdout, stderr } = output;
+        let text = format!("kubectl {arguments}\nwanted {wanted:?}, got {ok}\n{stdout}{stderr}");
+        self.failures.lock().unwrap().push(text);
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -124,6 +132,8 @@ async fn kubectl_works_unmodified() {
     changing(&session).await;
     built_in(&session).await;
     deleting(&session).await;
+    let failures = session.failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 async fn discovery(session: &Session) {

@@ -37,7 +37,7 @@ async fn refusals_have_the_status_kubernetes_gives_them() {
     assert_eq!((answer.code, &answer.value["reason"]), (422, &json!("Invalid")));
     let causes = answer.value["details"]["causes"].as_array().unwrap();
     let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
-    assert_eq!(fields, ["spec.replicas", "spec.size"], "{}", answer.text);
+    assert_eq!(fields, ["spec.size", "spec.replicas"], "{}", answer.text);
     let answer = caller.post("/apis/example.org/v1/namespaces/nowhere/widgets", &widget("a")).await;
     assert_eq!(answer.value["message"], "namespaces \"nowhere\" not found");
     let answer = caller.get("/apis/example.org/v2/widgets").await;

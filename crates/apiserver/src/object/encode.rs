@@ -119,12 +119,6 @@ pub(crate) fn decode(stored: &[u8], revision: Revision) -> Value {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Glance {
     #[serde(default)]
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) namespace: String,
-    #[serde(default)]
-    pub(crate) uid: String,
-    #[serde(default)]
     pub(crate) labels: Option<Map<String, Value>>,
     #[serde(default)]
     pub(crate) deletion_timestamp: Option<String>,
@@ -164,7 +158,7 @@ mod tests {
             r#"{"apiVersion":"g.io/v2","kind":"Thing","metadata":{"resourceVersion":"17","name":"a","labels":{"x":"y"}},"spec":{"metadata":{"name":"inner"}}}"#
         );
         let glance = Glance::of(&stored);
-        assert_eq!((glance.name.as_str(), glance.labels.unwrap()["x"].as_str()), ("a", Some("y")));
+        assert_eq!((glance.labels.unwrap()["x"].as_str(), glance.deletion_timestamp), (Some("y"), None));
         assert_eq!(super::super::metadata_text(&decode(&stored, 4), "resourceVersion"), "4");
     }
 }

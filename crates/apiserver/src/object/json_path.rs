@@ -53,11 +53,6 @@ impl JsonPath {
         found
     }
 
-    /// The first value the path leads to.
-    pub(crate) fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        self.find(value).into_iter().next()
-    }
-
     /// The field names of a plain path, such as scale paths are.
     pub(crate) fn fields(&self) -> Option<Vec<&str>> {
         self.steps
