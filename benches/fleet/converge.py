@@ -19,18 +19,18 @@ import threading
 import time
 
 CLASS = {
-    "apiVersion": "modelplane.ai/v1alpha1", "kind": "InferenceClass", "metadata": {"name": "h100-8x"},
+    "apiVersion": "modelplane.ai/v1alpha1", "kind": "InferenceClass", "metadata": {"name": "h100-1x"},
     "spec": {"devices": [{
-        "name": "gpu", "driver": "gpu.nvidia.com", "deviceClassName": "gpu.nvidia.com", "count": 8,
+        "name": "gpu", "driver": "gpu.nvidia.com", "deviceClassName": "gpu.nvidia.com", "count": 1,
         "attributes": {"architecture": {"string": "Hopper"}}, "capacity": {"memory": {"value": "81559Mi"}},
     }]},
 }
 
 
-def cluster(name):
+def cluster(name, nodes):
     spec = {
         "cluster": {"source": "Existing", "existing": {"secretRef": {"name": f"{name}-kubeconfig"}}},
-        "nodePools": [{"name": "h100", "className": "h100-8x", "nodeCount": 4}],
+        "nodePools": [{"name": "h100", "className": "h100-1x", "nodeCount": nodes}],
     }
     return {"apiVersion": "modelplane.ai/v1alpha1", "kind": "InferenceCluster", "metadata": {"name": name}, "spec": spec}
 
@@ -122,11 +122,13 @@ def main(program, clusters=200, deployments=2000, replicas=3):
             group = "/apis/modelplane.ai/v1alpha1"
             api.call("POST", f"{group}/inferenceclasses", CLASS)
             api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "ml-team"}})
+            # A replica takes a node for itself; a fifth of them stays free.
+            nodes = -(-deployments * replicas * 6 // (clusters * 5))
             since = time.monotonic()
             for index in range(clusters):
                 name = f"c{index:03}"
                 api.call("POST", "/apis/simulation.modelplane.ai/v1alpha1/simulatedclusters", simulated(name))
-                api.call("POST", f"{group}/inferenceclusters", cluster(name))
+                api.call("POST", f"{group}/inferenceclusters", cluster(name, nodes))
             wait(api, "serving stacks", "/apis/infrastructure.modelplane.ai/v1alpha1/servingstacks", clusters, since)
             took = wait(api, "clusters", f"{group}/inferenceclusters", clusters, since)
             print(f"{clusters} clusters ready: {took:.1f} s, {memory(process, 'VmRSS'):.0f} MiB")

@@ -18,6 +18,11 @@ use clap::Parser;
 
 use crate::outcome::Report;
 
+/// The static program that the packages hold: musl's own allocator takes one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     commands::CommandLine::parse().run().report()
 }

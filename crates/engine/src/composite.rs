@@ -58,6 +58,8 @@ pub struct CompositeController {
     pub(crate) poll_interval: Duration,
     pub(crate) requirements: Requirements,
     pub(crate) memory: Mutex<HashMap<ObjectKey, Memory>>,
+    /// Held while a deployment is composed: each has to see what the one before it placed.
+    pub(crate) placing: tokio::sync::Mutex<()>,
 }
 
 /// What is remembered of a composite; losing it costs requests, nothing else.

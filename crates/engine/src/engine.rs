@@ -270,6 +270,7 @@ impl Engine {
             poll_interval: config.poll_interval,
             requirements: Requirements::default(),
             memory: Default::default(),
+            placing: Default::default(),
         });
         let parts = Parts { config, caches, clusters, metrics };
         let drivers = parts.drivers();

@@ -1,7 +1,6 @@
 //! Where routes come from.
 
 pub mod kubernetes;
-pub mod status;
 pub mod translate;
 
 use std::sync::Arc;

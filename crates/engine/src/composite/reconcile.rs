@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use modelplane_api::kind::KindInfo;
+use modelplane_api::kind::{KindInfo, Object};
+use modelplane_api::model_deployment::ModelDeployment;
 use modelplane_api::names::PAUSED_ANNOTATION;
 use modelplane_core::contract::Severity;
 use modelplane_core::simulate::ObjectKey;
@@ -84,6 +85,11 @@ impl CompositeController {
     async fn compose(&self, composite: &Arc<Stored>, info: &KindInfo) -> Result<Next, ReconcileError> {
         let start = Instant::now();
         let mut memory = self.remembered(&composite.key);
+        let _placing = if info.kind == ModelDeployment::INFO.kind && info.group == ModelDeployment::INFO.group {
+            Some(self.placing.lock().await)
+        } else {
+            None
+        };
         let composed = self.observe(composite).await?;
         let (answer, composed) = self.run(composite, info, composed, &mut memory).await?;
         memory.took = start.elapsed();

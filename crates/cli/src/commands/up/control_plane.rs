@@ -66,6 +66,8 @@ impl ControlPlane {
         let mut config = Config::new(client.clone());
         config.connector = Arc::new(Connector::new(simulated.clusters()));
         config.simulate_clouds = settings.simulate_clouds;
+        // The control plane has no nodes: charts for it are recorded.
+        config.simulate_control_plane = true;
         let engine = Engine::start(config).await.map_err(with_causes)?;
 
         let gateway_address = settings.gateway_listen.local_addr().map_err(CommandError::new)?;

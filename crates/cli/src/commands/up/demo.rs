@@ -95,7 +95,7 @@ impl Demo {
         loop {
             let object =
                 self.api.get(&resource, namespace, name).await.map_err(with_causes)?.unwrap_or_default();
-            if is_ready(&object) {
+            if is_ready(&object) && address(&object).is_none_or(|address| !address.is_empty()) {
                 print(&format!("  {:>5.1} s  {what}\n", self.started.elapsed().as_secs_f64()))?;
                 return Ok(object);
             }
@@ -133,6 +133,16 @@ fn pools(replica: &Value) -> String {
     let members = engines.flat_map(|engine| engine["members"].as_array().into_iter().flatten());
     let names: BTreeSet<&str> = members.filter_map(|member| member["nodePoolName"].as_str()).collect();
     if names.is_empty() { "-".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") }
+}
+
+/// The address that objects of a kind publish, empty while this one does not; none for kinds without one.
+fn address(object: &Value) -> Option<&str> {
+    let pointer = match object["kind"].as_str()? {
+        "InferenceGateway" | "ModelService" => "/status/address",
+        "InferenceCluster" => "/status/gateway/address",
+        _ => return None,
+    };
+    Some(object.pointer(pointer).and_then(Value::as_str).unwrap_or_default())
 }
 
 fn is_ready(object: &Value) -> bool {
