@@ -5,7 +5,7 @@
 //! CustomResourceDefinitions define. Requests come over TLS ([`ApiServer::serve`]) or, without a socket, through a
 //! tower service ([`ApiServer::in_process`]).
 //!
-//! Deliberately absent: protobuf bodies, conversion and admission webhooks, API aggregation, quotas, pod
+//! Deliberately absent: protobuf answers (protobuf bodies of built-in kinds are read), conversion and admission webhooks, API aggregation, quotas, pod
 //! subresources that need a kubelet (`exec`, `log`, `portforward`).
 //!
 //! A request goes through `service` (identity, permission, negotiation), one file of `verbs`, and `store` keys made
@@ -23,6 +23,7 @@ mod identity;
 mod metrics;
 mod object;
 mod options;
+mod protobuf;
 mod registry;
 mod reviews;
 mod schema;

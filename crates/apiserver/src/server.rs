@@ -69,7 +69,8 @@ impl ApiServer {
         let audit = match options.audit_log {
             None => None,
             Some(path) => Some(
-                AuditLog::open(&path).map_err(|source| StartError::AuditLog { path: path.clone(), source })?,
+                AuditLog::open(&path)
+                    .map_err(|source| StartError::AuditLog { path: path.clone(), source })?,
             ),
         };
         let mut core = Core::new(store, options.profile).map_err(|error| StartError::Bootstrap {

@@ -59,7 +59,8 @@ where
             access::authenticate(&core, certificate.as_ref(), &parts.headers)
         }
     };
-    let audited = core.audit.as_ref().map(|log| (log, parts.clone(), identity.as_ref().ok().cloned(), path.clone()));
+    let audited =
+        core.audit.as_ref().map(|log| (log, parts.clone(), identity.as_ref().ok().cloned(), path.clone()));
     let head = parts.method == Method::HEAD;
     let outcome = match path {
         Path::Resource(path) => match identity {
@@ -105,7 +106,8 @@ impl Asked {
             Path::Resource(path) => {
                 let verb = Verb::of(&parts.method, path, query).map_or("other", Verb::as_str);
                 // Only names that are served become labels.
-                let known = core.registry().resource(&path.group, &path.resource).map(|found| found.qualified());
+                let known =
+                    core.registry().resource(&path.group, &path.resource).map(|found| found.qualified());
                 Asked { verb, resource: known.unwrap_or_default() }
             }
             Path::Other(_) => Asked { verb: "get", resource: String::new() },

@@ -17,9 +17,22 @@ struct Case {
     reason: &'static str,
 }
 
-fn case(name: &'static str, content_type: &'static str, body: impl Into<Vec<u8>>, expected: (u16, &'static str)) -> Case {
+fn case(
+    name: &'static str,
+    content_type: &'static str,
+    body: impl Into<Vec<u8>>,
+    expected: (u16, &'static str),
+) -> Case {
     let (code, reason) = expected;
-    Case { name, method: Method::POST, path: WIDGETS.to_owned(), content_type, body: body.into(), code, reason }
+    Case {
+        name,
+        method: Method::POST,
+        path: WIDGETS.to_owned(),
+        content_type,
+        body: body.into(),
+        code,
+        reason,
+    }
 }
 
 fn cases() -> Vec<Case> {
@@ -44,45 +57,134 @@ fn cases() -> Vec<Case> {
         case("protobuf", "application/vnd.kubernetes.protobuf", "k8s\0", (415, "UnsupportedMediaType")),
         case("a form", "application/x-www-form-urlencoded", "a=b", (415, "UnsupportedMediaType")),
         case("another kind", JSON, other(&|object| object["kind"] = json!("Gadget")), (400, "BadRequest")),
-        case("another version", JSON, other(&|object| object["apiVersion"] = json!("v1")), (400, "BadRequest")),
-        case("another namespace", JSON, other(&|object| object["metadata"]["namespace"] = json!("x")), (400, "BadRequest")),
-        case("metadata of a wrong type", JSON, other(&|object| object["metadata"] = json!([])), (400, "BadRequest")),
-        case("labels of a wrong type", JSON, other(&|object| object["metadata"]["labels"] = json!({"a": 1})), (400, "BadRequest")),
-        case("a bad name", JSON, other(&|object| object["metadata"]["name"] = json!("../x")), (422, "Invalid")),
+        case(
+            "another version",
+            JSON,
+            other(&|object| object["apiVersion"] = json!("v1")),
+            (400, "BadRequest"),
+        ),
+        case(
+            "another namespace",
+            JSON,
+            other(&|object| object["metadata"]["namespace"] = json!("x")),
+            (400, "BadRequest"),
+        ),
+        case(
+            "metadata of a wrong type",
+            JSON,
+            other(&|object| object["metadata"] = json!([])),
+            (400, "BadRequest"),
+        ),
+        case(
+            "labels of a wrong type",
+            JSON,
+            other(&|object| object["metadata"]["labels"] = json!({"a": 1})),
+            (400, "BadRequest"),
+        ),
+        case(
+            "a bad name",
+            JSON,
+            other(&|object| object["metadata"]["name"] = json!("../x")),
+            (422, "Invalid"),
+        ),
         case("no name", JSON, other(&|object| object["metadata"] = json!({})), (422, "Invalid")),
-        case("a wrong type in the spec", JSON, other(&|object| object["spec"]["replicas"] = json!("x")), (422, "Invalid")),
+        case(
+            "a wrong type in the spec",
+            JSON,
+            other(&|object| object["spec"]["replicas"] = json!("x")),
+            (422, "Invalid"),
+        ),
     ];
-    let mut add = |name, method: Method, path: String, content_type, body: &str, expected: (u16, &'static str)| {
-        let (code, reason) = expected;
-        cases.push(Case { name, method, path, content_type, body: body.into(), code, reason });
-    };
+    let mut add =
+        |name, method: Method, path: String, content_type, body: &str, expected: (u16, &'static str)| {
+            let (code, reason) = expected;
+            cases.push(Case { name, method, path, content_type, body: body.into(), code, reason });
+        };
     let merge = "application/merge-patch+json";
     let patch = "application/json-patch+json";
     let strategic = "application/strategic-merge-patch+json";
-    add("a stale update", Method::PUT, path("/a"), JSON, &other(&|o| {
-        o["metadata"] = json!({"name": "a", "resourceVersion": "1"});
-    }), (409, "Conflict"));
-    add("an update without a version", Method::PUT, path("/a"), JSON, &widget("a").to_string(), (422, "Invalid"));
-    add("an update of another name", Method::PUT, path("/a"), JSON, &widget("c").to_string(), (400, "BadRequest"));
+    add(
+        "a stale update",
+        Method::PUT,
+        path("/a"),
+        JSON,
+        &other(&|o| {
+            o["metadata"] = json!({"name": "a", "resourceVersion": "1"});
+        }),
+        (409, "Conflict"),
+    );
+    add(
+        "an update without a version",
+        Method::PUT,
+        path("/a"),
+        JSON,
+        &widget("a").to_string(),
+        (422, "Invalid"),
+    );
+    add(
+        "an update of another name",
+        Method::PUT,
+        path("/a"),
+        JSON,
+        &widget("c").to_string(),
+        (400, "BadRequest"),
+    );
     add("a merge patch that is a list", Method::PATCH, path("/a"), merge, "[]", (400, "BadRequest"));
     add("a JSON patch that is an object", Method::PATCH, path("/a"), patch, "{}", (400, "BadRequest"));
-    add("a failed test", Method::PATCH, path("/a"), patch, r#"[{"op":"test","path":"/spec/size","value":"x"}]"#, (422, "Invalid"));
-    add("a strategic patch of a custom resource", Method::PATCH, path("/a"), strategic, "{}", (415, "UnsupportedMediaType"));
-    add("an apply without a manager", Method::PATCH, path("/a"), "application/apply-patch+yaml", &widget("a").to_string(), (422, "Invalid"));
-    add("a dry run of another sort", Method::POST, path("?dryRun=Some"), JSON, &widget("b").to_string(), (422, "Invalid"));
+    add(
+        "a failed test",
+        Method::PATCH,
+        path("/a"),
+        patch,
+        r#"[{"op":"test","path":"/spec/size","value":"x"}]"#,
+        (422, "Invalid"),
+    );
+    add(
+        "a strategic patch of a custom resource",
+        Method::PATCH,
+        path("/a"),
+        strategic,
+        "{}",
+        (415, "UnsupportedMediaType"),
+    );
+    add(
+        "an apply without a manager",
+        Method::PATCH,
+        path("/a"),
+        "application/apply-patch+yaml",
+        &widget("a").to_string(),
+        (422, "Invalid"),
+    );
+    add(
+        "a dry run of another sort",
+        Method::POST,
+        path("?dryRun=Some"),
+        JSON,
+        &widget("b").to_string(),
+        (422, "Invalid"),
+    );
     add("a bad selector", Method::GET, path("?labelSelector=a%20b%20c"), JSON, "", (400, "BadRequest"));
     add("a bad limit", Method::GET, path("?limit=x"), JSON, "", (400, "BadRequest"));
     add("a bad token", Method::GET, path("?continue=x"), JSON, "", (400, "BadRequest"));
     add("a bad revision", Method::GET, path("?resourceVersion=x"), JSON, "", (422, "Invalid"));
     add("a method without meaning", Method::TRACE, path("/a"), JSON, "", (405, "MethodNotAllowed"));
     add("a subresource that is not there", Method::GET, path("/a/log"), JSON, "", (404, "NotFound"));
-    add("a definition without versions", Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(), JSON, r#"{"metadata":{"name":"x.y.z"},"spec":{"group":"y.z","scope":"Namespaced","names":{"plural":"x","kind":"X"},"versions":[]}}"#, (422, "Invalid"));
+    add(
+        "a definition without versions",
+        Method::POST,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
+        JSON,
+        r#"{"metadata":{"name":"x.y.z"},"spec":{"group":"y.z","scope":"Namespaced","names":{"plural":"x","kind":"X"},"versions":[]}}"#,
+        (422, "Invalid"),
+    );
     cases
 }
 
 fn yaml_bomb() -> String {
     let mut text = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
-    for (name, before) in [('b', 'a'), ('c', 'b'), ('d', 'c'), ('e', 'd'), ('f', 'e'), ('g', 'f'), ('h', 'g'), ('i', 'h')] {
+    for (name, before) in
+        [('b', 'a'), ('c', 'b'), ('d', 'c'), ('e', 'd'), ('f', 'e'), ('g', 'f'), ('h', 'g'), ('i', 'h')]
+    {
         let item = format!("*{before}");
         text.push_str(&format!("{name}: &{name} [{}]\n", vec![item; 9].join(",")));
     }

@@ -139,7 +139,9 @@ async fn kubectl_works_unmodified() {
 async fn discovery(session: &Session) {
     session.expect("version", "Server Version: v1.36").await;
     session.expect("apply -f definition.yaml", "widgets.example.org created").await;
-    session.expect("wait --for=condition=Established crd/widgets.example.org --timeout=30s", "condition met").await;
+    session
+        .expect("wait --for=condition=Established crd/widgets.example.org --timeout=30s", "condition met")
+        .await;
     session.expect("api-resources --api-group=example.org", "widgets").await;
     session.expect("api-resources", "deployments").await;
     session.expect("api-versions", "example.org/v1").await;
@@ -186,7 +188,10 @@ async fn applying(session: &Session) {
     session.expect("get widget a -o jsonpath={.spec.size}", "small").await;
     session.refuse("apply -f widget.yaml --server-side --field-manager other", "conflict").await;
     session
-        .expect("apply -f widget.yaml --server-side --field-manager other --force-conflicts", "serverside-applied")
+        .expect(
+            "apply -f widget.yaml --server-side --field-manager other --force-conflicts",
+            "serverside-applied",
+        )
         .await;
     session.expect("get widget a -o jsonpath={.spec.size}", "large").await;
     session.expect("get widget a -o yaml --show-managed-fields", "manager: other").await;
@@ -206,7 +211,12 @@ async fn changing(session: &Session) {
         session.expect("get widget a -o jsonpath={.spec.replicas}", replicas).await;
     }
     session.refuse(r#"patch widget a --type strategic -p '{"spec":{"replicas":2}}'"#, "strategic").await;
-    session.expect(r#"patch widget a --subresource status --type merge -p '{"status":{"replicas":3}}'"#, "patched").await;
+    session
+        .expect(
+            r#"patch widget a --subresource status --type merge -p '{"status":{"replicas":3}}'"#,
+            "patched",
+        )
+        .await;
     session.expect("scale widget a --replicas 5", "scaled").await;
     session.expect("get widget a -o jsonpath={.spec.replicas}/{.status.replicas}", "5/3").await;
     session.expect("annotate widget a note=hello", "annotated").await;
@@ -216,10 +226,16 @@ async fn changing(session: &Session) {
     let mut file = tokio::fs::File::create(&script).await.unwrap();
     file.write_all(b"sed -i 's/replicas: 5/replicas: 6/' \"$1\"\n").await.unwrap();
     file.sync_all().await.unwrap();
-    let edited = session.command("edit widget a").env("EDITOR", format!("sh {}", script.display())).output().await.unwrap();
+    let edited = session
+        .command("edit widget a")
+        .env("EDITOR", format!("sh {}", script.display()))
+        .output()
+        .await
+        .unwrap();
     assert!(edited.status.success(), "{edited:?}");
     session.expect("get widget a -o jsonpath={.spec.replicas}", "6").await;
-    let replaced = session.run("get widget a -o json").await.stdout.replace("\"replicas\": 6", "\"replicas\": 7");
+    let replaced =
+        session.run("get widget a -o json").await.stdout.replace("\"replicas\": 6", "\"replicas\": 7");
     std::fs::write(session.path("replacement.json"), replaced).unwrap();
     session.expect("replace -f replacement.json", "replaced").await;
     session.refuse("replace -f replacement.json", "the object has been modified").await;
@@ -235,11 +251,15 @@ async fn built_in(session: &Session) {
     let patch = r#"{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:2"}]}}}}"#;
     session.expect(&format!("patch deployment web -n team -p '{patch}'"), "patched").await;
     session.expect("set image deployment/web nginx=nginx:3 -n team", "image updated").await;
-    session.expect("get deployment web -n team -o jsonpath={.spec.template.spec.containers[*].image}", "nginx:3").await;
+    session
+        .expect("get deployment web -n team -o jsonpath={.spec.template.spec.containers[*].image}", "nginx:3")
+        .await;
     session.expect("scale deployment web --replicas 3 -n team", "scaled").await;
     session.expect("get deployments -n team", "0/3").await;
     session.expect("create serviceaccount robot -n team", "created").await;
-    session.expect("create rolebinding robots --clusterrole view --serviceaccount team:robot -n team", "created").await;
+    session
+        .expect("create rolebinding robots --clusterrole view --serviceaccount team:robot -n team", "created")
+        .await;
     session.expect("get events -A", "").await;
     session.expect("describe namespace team", "Active").await;
 }

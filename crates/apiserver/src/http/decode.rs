@@ -1,11 +1,12 @@
-//! Decoding request bodies: JSON or YAML to a [`Value`], remembering keys that occur twice.
+//! Decoding request bodies: JSON, YAML or protobuf to a [`Value`], remembering keys that occur twice.
 //!
 //! Nesting is bounded by the parsers' own limits (128 levels in JSON), so hostile depth is a 400, not a stack.
 
 use modelplane_apimachinery::schema;
 use serde_json::Value;
 
-use super::negotiate::Format;
+use super::negotiate::BodyFormat;
+use crate::protobuf::{self, ProtobufError};
 use crate::status::{ApiError, ApiResult};
 
 /// Nesting allowed in YAML, as deep as JSON's.
@@ -20,15 +21,16 @@ pub(crate) struct Decoded {
 }
 
 /// Decodes a body of a declared format.
-pub(crate) fn decode(body: &[u8], format: Format) -> ApiResult<Decoded> {
+pub(crate) fn decode(body: &[u8], format: BodyFormat) -> ApiResult<Decoded> {
     match format {
-        Format::Json => json(body),
-        Format::Yaml => yaml(body),
+        BodyFormat::Json => json(body),
+        BodyFormat::Yaml => yaml(body),
+        BodyFormat::Protobuf => protobuf(body),
     }
 }
 
 /// Decodes a body that must be an object, as creates and updates send.
-pub(crate) fn decode_object(body: &[u8], format: Format) -> ApiResult<Decoded> {
+pub(crate) fn decode_object(body: &[u8], format: BodyFormat) -> ApiResult<Decoded> {
     let decoded = decode(body, format)?;
     if !decoded.value.is_object() {
         return Err(ApiError::bad_request(format!(
@@ -57,6 +59,16 @@ fn json(body: &[u8]) -> ApiResult<Decoded> {
     Ok(Decoded { value: decoded.value, duplicates })
 }
 
+fn protobuf(body: &[u8]) -> ApiResult<Decoded> {
+    match protobuf::decode(body) {
+        Ok(value) => Ok(Decoded { value, duplicates: Vec::new() }),
+        Err(ProtobufError::UnknownKind) => {
+            Err(ApiError::unsupported_media_type("application/json, application/yaml"))
+        }
+        Err(error) => Err(ApiError::bad_request(error.to_string())),
+    }
+}
+
 fn yaml(body: &[u8]) -> ApiResult<Decoded> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
@@ -79,7 +91,7 @@ mod tests {
     #[test]
     fn repeated_keys_are_named_by_path_and_the_last_counts() {
         let decoded =
-            decode(br#"{"spec":{"a":1,"list":[{"b":1},{"b":1,"b":2}],"a":3}}"#, Format::Json).unwrap();
+            decode(br#"{"spec":{"a":1,"list":[{"b":1},{"b":1,"b":2}],"a":3}}"#, BodyFormat::Json).unwrap();
         assert_eq!(decoded.value, json!({"spec": {"a": 3, "list": [{"b": 1}, {"b": 2}]}}));
         assert_eq!(decoded.duplicates, ["spec.list[1].b", "spec.a"]);
     }
@@ -88,15 +100,15 @@ mod tests {
     fn bad_bodies_are_refused() {
         let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
         for body in ["", "{", "[]", "{\"a\":1} x", "\"text\"", &deep] {
-            assert_eq!(decode_object(body.as_bytes(), Format::Json).unwrap_err().code, 400, "{body:.20}");
+            assert_eq!(decode_object(body.as_bytes(), BodyFormat::Json).unwrap_err().code, 400, "{body:.20}");
         }
         let deep = format!("{}1", "a: {b: ".repeat(300));
-        assert!(decode_object(deep.as_bytes(), Format::Yaml).is_err());
+        assert!(decode_object(deep.as_bytes(), BodyFormat::Yaml).is_err());
     }
 
     #[test]
     fn yaml_becomes_the_same_value() {
-        let decoded = decode_object(b"a: 1\nb:\n- x\n- y: true\n", Format::Yaml).unwrap();
+        let decoded = decode_object(b"a: 1\nb:\n- x\n- y: true\n", BodyFormat::Yaml).unwrap();
         assert_eq!(decoded.value, json!({"a": 1, "b": ["x", {"y": true}]}));
     }
 }

@@ -1,6 +1,7 @@
 //! Content negotiation: which media type the client wants back, and which one it sent.
 //!
-//! JSON and YAML are spoken. Protobuf is not: clients that list JSON as well get JSON, others get 406 or 415.
+//! JSON and YAML are spoken, and protobuf of built-in kinds is read. It is not written: clients that accept JSON
+//! as well get that, others get 406.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -131,11 +132,24 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
     }
 }
 
+/// The serialization of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyFormat {
+    Json,
+    Yaml,
+    /// Of built-in kinds only.
+    Protobuf,
+}
+
+/// What Kubernetes calls its protobuf.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// The format of an object sent in a create or update.
-pub(crate) fn body_format(headers: &HeaderMap) -> ApiResult<Format> {
+pub(crate) fn body_format(headers: &HeaderMap) -> ApiResult<BodyFormat> {
     match content_type(headers) {
-        "application/json" => Ok(Format::Json),
-        "application/yaml" => Ok(Format::Yaml),
+        "application/json" => Ok(BodyFormat::Json),
+        "application/yaml" => Ok(BodyFormat::Yaml),
+        PROTOBUF => Ok(BodyFormat::Protobuf),
         _ => Err(ApiError::unsupported_media_type("application/json, application/yaml")),
     }
 }

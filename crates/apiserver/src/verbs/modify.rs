@@ -223,9 +223,14 @@ fn check(context: &Context, object: &Value, live: &Value) -> ApiResult<()> {
 enum Step {
     /// The object stays as it is stored: no write, no new revision.
     Nothing,
-    Update { value: Bytes, stored: Value },
+    Update {
+        value: Bytes,
+        stored: Value,
+    },
     /// The last finalizer of an object that is being deleted is gone.
-    Delete { value: Bytes },
+    Delete {
+        value: Bytes,
+    },
 }
 
 fn step(context: &Context, entry: &Entry, change: (&Value, Value)) -> Step {

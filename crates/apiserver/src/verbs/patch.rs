@@ -9,7 +9,7 @@ use super::modify::{Proposal, modify, prepare};
 use super::options::{FieldValidation, WriteOptions};
 use super::{Context, create, fields};
 use crate::http::decode::{self, Decoded};
-use crate::http::negotiate::{self, Format};
+use crate::http::negotiate::{self, BodyFormat};
 use crate::object::{metadata_mut, metadata_text};
 use crate::registry::resource::Origin;
 use crate::status::{ApiError, ApiResult, StatusCause};
@@ -48,10 +48,10 @@ impl PatchKind {
 
     /// Decodes the body.
     pub(crate) fn decode(self, body: &[u8]) -> ApiResult<Decoded> {
-        let format = if self == PatchKind::Apply { Format::Yaml } else { Format::Json };
+        let format = if self == PatchKind::Apply { BodyFormat::Yaml } else { BodyFormat::Json };
         // An apply is usually JSON, which is YAML; the JSON decoder is faster and names repeated keys.
-        if format == Format::Yaml
-            && let Ok(decoded) = decode::decode(body, Format::Json)
+        if format == BodyFormat::Yaml
+            && let Ok(decoded) = decode::decode(body, BodyFormat::Json)
         {
             return Ok(decoded);
         }
