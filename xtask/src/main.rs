@@ -5,6 +5,7 @@ mod generate;
 mod tidy;
 mod vendor;
 mod vendor_kubernetes;
+mod vendor_messages;
 mod versions;
 
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! The schemas of Kubernetes' built-in kinds, from the OpenAPI documents in its Go module.
+//! The schemas of Kubernetes' built-in kinds, from the OpenAPI documents in its Go module, and their protobuf
+//! messages (see [`crate::vendor_messages`]).
 //!
 //! The OpenAPI v3 documents, not `swagger.json`: only they tell structs that are always there (`default: {}`)
 //! from optional ones, on which the ownership of fields depends.
@@ -8,14 +9,18 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::vendor::{Outcome, Report, VendorError, fetch, pretty, read, verify_checksum, write};
+use crate::vendor::{Download, Outcome, Report, VendorError, fetch, pretty, read, verify_checksum, write};
+use crate::vendor_messages;
 
 const MODULE: &str = "k8s.io/kubernetes";
 const VERSION: &str = "v1.36.3";
+/// The version of the modules that Kubernetes is made of.
+const MODULES_VERSION: &str = "v0.36.3";
 const SOURCE: &str = "api/openapi-spec/v3";
 const FOLDER: &str = "third_party/kubernetes";
 const CHANGES: &str = "made by `cargo xtask vendor`: the definitions that the kinds below need, once each; \
-                       descriptions removed, references shortened to the definition's name";
+                       descriptions removed, references shortened to the definition's name; messages.json: the protobuf messages of \
+                       the same kinds, from the modules named here";
 
 /// The kinds that are kept, by document.
 const KINDS: &[(&str, &[&str])] = &[
@@ -81,16 +86,24 @@ pub(crate) fn vendor(root: &Path, check: bool, report: &mut Report) -> Result<()
     let folder = root.join(FOLDER);
     let origin_path = folder.join("origin.json");
     verify_checksum(&origin_path, VERSION, &module, &download.sum)?;
+    let modules = modules(&origin_path)?;
+    let sums = modules.iter().map(|(module, download)| (module.as_str(), download.sum.as_str()));
     let origin = json!({
         "goModule": MODULE,
         "version": VERSION,
         "moduleChecksum": download.sum,
         "sourceFolder": SOURCE,
+        "modules": sums.collect::<BTreeMap<_, _>>(),
         "licence": "Apache-2.0",
         "changes": CHANGES,
     });
     let definitions = definitions(&download.dir.join(SOURCE))?;
+    let kinds = KINDS.iter().flat_map(|(document, kinds)| kinds.iter().map(move |kind| (*document, *kind)));
+    let messages = vendor_messages::messages(kinds, |module| {
+        modules[&format!("{module}@{MODULES_VERSION}")].dir.as_path()
+    })?;
     for (path, content) in [
+        (folder.join("messages.json"), messages),
         (folder.join("schemas.json"), one_per_line(&definitions)),
         (origin_path, pretty(&origin)),
         (folder.join("LICENSE"), read(&download.dir.join("LICENSE"))?),
@@ -99,6 +112,23 @@ pub(crate) fn vendor(root: &Path, check: bool, report: &mut Report) -> Result<()
         report.files.push((path, outcome));
     }
     Ok(())
+}
+
+/// Downloads the modules with messages; fails if one is not what was vendored before.
+fn modules(origin: &Path) -> Result<BTreeMap<String, Download>, VendorError> {
+    let recorded: Value =
+        read(origin).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let mut modules = BTreeMap::new();
+    for module in vendor_messages::MODULES {
+        let module = format!("{module}@{MODULES_VERSION}");
+        let download = fetch(&module)?;
+        if let Some(recorded) = recorded["modules"][&module].as_str().filter(|sum| *sum != download.sum) {
+            let (recorded, found) = (recorded.to_owned(), download.sum);
+            return Err(VendorError::Checksum { module, recorded, found });
+        }
+        modules.insert(module, download);
+    }
+    Ok(modules)
 }
 
 /// The definitions that [`KINDS`] need, by name.

@@ -5,5 +5,6 @@
 pub mod apply;
 pub mod builtin;
 pub mod patch;
+pub mod protobuf;
 pub mod schema;
 pub mod selector;
