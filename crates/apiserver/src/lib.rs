@@ -23,7 +23,6 @@ mod identity;
 mod metrics;
 mod object;
 mod options;
-mod protobuf;
 mod registry;
 mod reviews;
 mod schema;

@@ -1,5 +1,7 @@
 //! A session with the real `kubectl`: `KUBECTL` or the one on `PATH`; skipped loudly where there is none.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a failure here is the test's failure")]
+
 mod support;
 
 use std::path::{Path, PathBuf};

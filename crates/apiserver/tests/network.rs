@@ -1,5 +1,7 @@
 //! The server over TLS: certificates, both HTTP versions, slow clients, a real client library.
 
+#![expect(clippy::unwrap_used, reason = "a failure here is the test's failure")]
+
 mod support;
 
 use std::net::SocketAddr;

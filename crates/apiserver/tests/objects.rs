@@ -1,5 +1,7 @@
 //! Creating, reading, changing and deleting objects, as raw requests.
 
+#![expect(clippy::unwrap_used, reason = "a failure here is the test's failure")]
+
 mod support;
 
 use http::Method;

@@ -1,5 +1,7 @@
 //! Watches: what a watcher sees, from where, and in which form.
 
+#![expect(clippy::unwrap_used, reason = "a failure here is the test's failure")]
+
 mod support;
 
 use std::time::Duration;

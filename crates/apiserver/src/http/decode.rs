@@ -2,11 +2,11 @@
 //!
 //! Nesting is bounded by the parsers' own limits (128 levels in JSON), so hostile depth is a 400, not a stack.
 
+use modelplane_apimachinery::protobuf::{self, ProtobufError};
 use modelplane_apimachinery::schema;
 use serde_json::Value;
 
 use super::negotiate::BodyFormat;
-use crate::protobuf::{self, ProtobufError};
 use crate::status::{ApiError, ApiResult};
 
 /// Nesting allowed in YAML, as deep as JSON's.
@@ -62,9 +62,10 @@ fn json(body: &[u8]) -> ApiResult<Decoded> {
 fn protobuf(body: &[u8]) -> ApiResult<Decoded> {
     match protobuf::decode(body) {
         Ok(value) => Ok(Decoded { value, duplicates: Vec::new() }),
-        Err(ProtobufError::UnknownKind) => {
+        Err(ProtobufError::UnknownKind { .. } | ProtobufError::Magic) => {
             Err(ApiError::unsupported_media_type("application/json, application/yaml"))
         }
+        Err(error @ ProtobufError::TooLarge) => Err(ApiError::too_large(error.to_string())),
         Err(error) => Err(ApiError::bad_request(error.to_string())),
     }
 }

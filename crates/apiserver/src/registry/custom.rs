@@ -321,7 +321,7 @@ pub(crate) fn resource(definition: &Value, stored: &Bytes, revision: Revision) -
     if versions.is_empty() {
         return None;
     }
-    versions.sort_by(|a, b| versions::priority(&b.name).cmp(&versions::priority(&a.name)));
+    versions.sort_by_key(|version| std::cmp::Reverse(versions::priority(&version.name)));
     let has_status = storage.pointer("/subresources/status").is_some_and(|status| !status.is_null());
     Some(Resource {
         group: group.to_owned(),

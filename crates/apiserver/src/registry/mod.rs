@@ -74,7 +74,7 @@ impl Registry {
                 }
             }
             for versions in found.values_mut() {
-                versions.sort_by(|a, b| versions::priority(b).cmp(&versions::priority(a)));
+                versions.sort_by_key(|version| std::cmp::Reverse(versions::priority(version)));
             }
             found
         })

@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn versions_sort_from_stable_to_experimental() {
         let mut versions = ["foo1", "v1alpha1", "v10", "v1beta1", "v2", "foo10", "v11beta2", "v1", "v3beta1"];
-        versions.sort_by(|a, b| super::priority(b).cmp(&super::priority(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(super::priority(version)));
         assert_eq!(
             versions,
             ["v10", "v2", "v1", "v11beta2", "v3beta1", "v1beta1", "v1alpha1", "foo1", "foo10"]

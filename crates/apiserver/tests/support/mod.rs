@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 /// A server that keeps nothing.
-pub async fn server() -> ApiServer {
+pub(crate) async fn server() -> ApiServer {
     ApiServer::start(Options::in_memory(Profile::Workload)).await.unwrap()
 }
 
 /// An answer, decoded if it is JSON.
 #[derive(Debug)]
-pub struct Answer {
-    pub code: u16,
-    pub headers: http::HeaderMap,
-    pub text: String,
-    pub value: Value,
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) text: String,
+    pub(crate) value: Value,
 }
 
 /// Raw requests as the administrator.
 #[derive(Clone)]
-pub struct Caller(pub InProcess);
+pub(crate) struct Caller(pub(crate) InProcess);
 
 impl Caller {
-    pub fn new(server: &ApiServer) -> Caller {
+    pub(crate) fn new(server: &ApiServer) -> Caller {
         Caller(server.in_process(Identity::admin()))
     }
 
-    pub async fn raw(&self, request: Request<Full<Bytes>>) -> Answer {
+    pub(crate) async fn raw(&self, request: Request<Full<Bytes>>) -> Answer {
         let response = self.0.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
@@ -40,7 +40,7 @@ impl Caller {
         Answer { code: parts.status.as_u16(), headers: parts.headers, text, value }
     }
 
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -57,45 +57,45 @@ impl Caller {
         self.raw(request).await
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, "application/json", "").await
     }
 
-    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
         let request = Request::builder().uri(path).header("accept", accept).body(Full::default()).unwrap();
         self.raw(request).await
     }
 
-    pub async fn post(&self, path: &str, object: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> Answer {
         self.send(Method::POST, path, "application/json", object.to_string()).await
     }
 
-    pub async fn put(&self, path: &str, object: &Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, object: &Value) -> Answer {
         self.send(Method::PUT, path, "application/json", object.to_string()).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send(Method::DELETE, path, "application/json", "").await
     }
 
-    pub async fn merge(&self, path: &str, patch: &Value) -> Answer {
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Answer {
         self.send(Method::PATCH, path, "application/merge-patch+json", patch.to_string()).await
     }
 
-    pub async fn apply(&self, path: &str, manager: &str, object: &Value) -> Answer {
+    pub(crate) async fn apply(&self, path: &str, manager: &str, object: &Value) -> Answer {
         let path = format!("{path}{}fieldManager={manager}", if path.contains('?') { '&' } else { '?' });
         self.send(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string()).await
     }
 }
 
 /// A definition with everything a definition can have.
-pub fn widgets() -> Value {
+pub(crate) fn widgets() -> Value {
     serde_json::from_str(include_str!("widgets.json")).unwrap()
 }
 
-pub const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";
+pub(crate) const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";
 
-pub fn widget(name: &str) -> Value {
+pub(crate) fn widget(name: &str) -> Value {
     json!({
         "apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": name},
         "spec": {"size": "small"},
@@ -103,7 +103,7 @@ pub fn widget(name: &str) -> Value {
 }
 
 /// A server that knows widgets.
-pub async fn with_widgets() -> (ApiServer, Caller) {
+pub(crate) async fn with_widgets() -> (ApiServer, Caller) {
     let server = server().await;
     let caller = Caller::new(&server);
     let created = caller.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &widgets()).await;
