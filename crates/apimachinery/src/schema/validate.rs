@@ -446,8 +446,7 @@ fn kind_mismatch(schema: &Schema, value: &Value) -> Option<(String, &'static str
         }
     }
     let is_checked = !types.is_empty() || schema.checks.format.is_some();
-    (!fits && is_checked)
-        .then(|| (expected(), found.as_str()))
+    (!fits && is_checked).then(|| (expected(), found.as_str()))
 }
 
 /// Whether a float counts as an integer.

@@ -19,12 +19,14 @@ const fn case(name: &'static str, call: &'static str, code: i32) -> Case {
     Case { name, call, code }
 }
 
-const EXAMPLES: [&str; 7] = [
+const EXAMPLES: [&str; 9] = [
     "canary",
+    "demo",
     "does-not-fit",
     "drain-by-taint",
     "external-provider",
     "gang-with-cache",
+    "overflow-to-provider",
     "prefill-decode",
     "two-clouds",
 ];

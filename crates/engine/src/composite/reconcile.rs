@@ -85,7 +85,8 @@ impl CompositeController {
     async fn compose(&self, composite: &Arc<Stored>, info: &KindInfo) -> Result<Next, ReconcileError> {
         let start = Instant::now();
         let mut memory = self.remembered(&composite.key);
-        let _placing = if info.kind == ModelDeployment::INFO.kind && info.group == ModelDeployment::INFO.group {
+        let _placing = if info.kind == ModelDeployment::INFO.kind && info.group == ModelDeployment::INFO.group
+        {
             Some(self.placing.lock().await)
         } else {
             None

@@ -56,7 +56,13 @@ fn merge(into: &mut Value, patch: &Value) {
 impl Simulated {
     fn new(pools: Vec<Pool>) -> Self {
         let settings = Settings::new("west", pools);
-        Self { world: World::default(), settings, planner: Planner::default(), age: Duration::from_secs(60), made: 0 }
+        Self {
+            world: World::default(),
+            settings,
+            planner: Planner::default(),
+            age: Duration::from_secs(60),
+            made: 0,
+        }
     }
 
     fn add(&mut self, mut object: Value) {
@@ -88,7 +94,9 @@ impl Simulated {
             for action in plan.actions {
                 match action {
                     Action::Create(object) => self.add(object),
-                    Action::Patch(place, body) | Action::Status(place, body) => merge(self.find(&place), &body),
+                    Action::Patch(place, body) | Action::Status(place, body) => {
+                        merge(self.find(&place), &body)
+                    }
                     Action::Delete(place) => self.world.list(&place.kind).retain(|o| name(o) != place.name),
                 }
             }
@@ -210,7 +218,10 @@ fn a_gang_has_a_leader_and_workers_in_each_group() {
     cluster.settle();
     let pods: Vec<(&str, &str)> =
         cluster.world.pods.iter().map(|pod| (name(pod), text(pod, "/metadata/labels/role"))).collect();
-    assert_eq!(pods, [("gang-0", "leader"), ("gang-0-1", "worker"), ("gang-1", "leader"), ("gang-1-1", "worker")]);
+    assert_eq!(
+        pods,
+        [("gang-0", "leader"), ("gang-0-1", "worker"), ("gang-1", "leader"), ("gang-1-1", "worker")]
+    );
     assert!(is_true(&cluster.world.gangs[0], "Available"));
 }
 

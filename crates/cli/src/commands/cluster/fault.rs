@@ -15,7 +15,7 @@ use crate::output::print;
   modelplane cluster heal dc-east
 
 Faults add up; `heal` ends them all.")]
-pub(super) struct FaultArguments {
+pub(crate) struct FaultArguments {
     /// Name of the cluster
     name: String,
 
@@ -44,7 +44,7 @@ pub(super) struct FaultArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct HealArguments {
+pub(crate) struct HealArguments {
     /// Name of the cluster
     name: String,
 

@@ -14,7 +14,7 @@ use crate::output::print;
 #[command(after_help = "Example:
   modelplane cluster kubeconfig dc-east > dc-east.yaml
   kubectl --kubeconfig dc-east.yaml get pods -o wide")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Name of the InferenceCluster
     name: String,
 

@@ -9,7 +9,7 @@ use crate::outcome::{CommandResult, Verdict};
 use crate::output::{self, Format, table};
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,

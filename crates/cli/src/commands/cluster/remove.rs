@@ -13,7 +13,7 @@ use crate::output::print;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Name of the cluster
     name: String,
 

@@ -17,7 +17,7 @@ const CLASS: (&str, &str) = ("modelplane.ai/v1alpha1", "InferenceClass");
   modelplane cluster simulate west --pool h100=existing-h100-8x:2 --label modelplane.ai/region=us-west
 
 A class that the control plane does not have is taken from the catalog (`modelplane catalog list`).")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Name of the cluster
     name: String,
 

@@ -13,13 +13,16 @@ const CROSSPLANE_NAMESPACE: &str = "crossplane-system";
 const HELM_ACCOUNT: &str = "provider-helm-modelplane";
 
 /// What Crossplane may compose on the control plane beyond what it may by itself: API group, resources.
-const COMPOSED: [(&str, &[&str]); 6] = [
-    ("", &["namespaces", "services"]),
+const COMPOSED: [(&str, &[&str]); 8] = [
+    ("", &["namespaces", "serviceaccounts", "services"]),
     ("apiextensions.k8s.io", &["customresourcedefinitions"]),
+    ("apps", &["deployments"]),
     ("discovery.k8s.io", &["endpointslices"]),
     ("gateway.networking.k8s.io", &["gatewayclasses", "gateways", "httproutes"]),
     ("metallb.io", &["ipaddresspools", "l2advertisements"]),
     ("protection.crossplane.io", &["clusterusages", "usages"]),
+    // The account and role of the gateway of our own; whoever makes a role needs what is in it, or every verb on roles.
+    ("rbac.authorization.k8s.io", &["clusterrolebindings", "clusterroles"]),
 ];
 
 /// The oldest Crossplane that has everything the definitions use (spec api §0).
