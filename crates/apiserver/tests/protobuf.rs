@@ -1,5 +1,7 @@
 //! Bodies that kubectl 1.32 sent as protobuf are stored as their JSON would be.
 
+#![expect(clippy::unwrap_used, reason = "a failure here is the test's failure")]
+
 mod support;
 
 use std::path::Path;

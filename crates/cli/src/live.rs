@@ -38,10 +38,12 @@ impl LiveArguments {
 
     /// A client of the control plane; in a pod without a kubeconfig, by the pod's service account.
     pub(crate) async fn client_or_in_cluster(&self) -> Result<kube::Client, CommandError> {
-        if self.kubeconfig.is_none() && self.context.is_none() && std::env::var_os("KUBECONFIG").is_none() {
-            if let Ok(config) = kube::Config::incluster() {
-                return kube::Client::try_from(config).map_err(crate::outcome::with_causes);
-            }
+        if self.kubeconfig.is_none()
+            && self.context.is_none()
+            && std::env::var_os("KUBECONFIG").is_none()
+            && let Ok(config) = kube::Config::incluster()
+        {
+            return kube::Client::try_from(config).map_err(crate::outcome::with_causes);
         }
         self.client().await
     }

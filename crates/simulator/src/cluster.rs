@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 
 use modelplane_engine::cache::{CacheError, Caches, Change, Keep, Listener};
 use modelplane_engine::client::{ApiClient, ClientError, Propagation, Target, Write};
-use modelplane_engine::metrics::Metrics;
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 

@@ -78,7 +78,7 @@ impl Table {
             }
         }
         // Longest first, so that the first match is the one the Gateway API prefers.
-        routes.sort_by(|left, right| right.prefix.len().cmp(&left.prefix.len()));
+        routes.sort_by_key(|route| std::cmp::Reverse(route.prefix.len()));
         Self { routes }
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::settings::Settings;
-use crate::world::{list, name, text};
+use crate::world::{list, text};
 
 /// The engine of one pod; it ends when dropped.
 pub struct Engine {
@@ -29,8 +29,6 @@ pub struct Engine {
 pub(crate) struct Server {
     /// The model's name in requests and answers.
     pub(crate) model: String,
-    /// The pod.
-    pub(crate) pod: String,
     /// The node it runs on.
     pub(crate) node: String,
     /// The cluster it runs on.
@@ -52,7 +50,6 @@ impl Engine {
         let address = listener.local_addr()?;
         let server = Arc::new(Server {
             model: model_name(pod),
-            pod: name(pod).to_owned(),
             node: text(pod, "/spec/nodeName").to_owned(),
             cluster: cluster.to_owned(),
         });

@@ -159,7 +159,8 @@ fn place<'w>(
     }
     let mut reason = String::new();
     for node in &candidates {
-        match allocate(planner, world, pod, name(node), published, taken) {
+        let devices = published.get(name(node)).map_or(&[][..], Vec::as_slice);
+        match allocate(planner, world, pod, devices, taken) {
             Ok(allocations) => return Ok((name(node), allocations)),
             Err(why) => reason = why,
         }
@@ -172,8 +173,7 @@ fn allocate<'w>(
     planner: &mut Planner,
     world: &'w World,
     pod: &'w Value,
-    node: &str,
-    published: &HashMap<&'w str, Vec<Published<'w>>>,
+    published: &[Published<'w>],
     taken: &HashSet<(String, String, String)>,
 ) -> Result<Vec<Allocation<'w>>, String> {
     let mut chosen: HashSet<DeviceId<'w>> = HashSet::new();
@@ -192,7 +192,7 @@ fn allocate<'w>(
             let selectors = selectors_of(world, exactly);
             let count = number(exactly, "/count").unwrap_or(1) as usize;
             let before = allocation.devices.len();
-            for device in published.get(node).into_iter().flatten() {
+            for device in published {
                 if allocation.devices.len() - before == count {
                     break;
                 }
