@@ -3,13 +3,13 @@
 //!
 //! Roles and bindings are ordinary objects; [`Access`] follows them in the store, reading what is new before
 //! each decision, so that a grant holds from the moment it was acknowledged. The hashes of the tokens are in
-//! the store too, under a prefix that no resource path reaches. There are no service account tokens, no
-//! webhooks, no impersonation and no anonymous requests.
+//! the store too, under a prefix that no resource path reaches. There are no webhooks and no anonymous requests.
 
 mod action;
 pub(crate) mod bootstrap;
 mod escalation;
 mod follow;
+mod impersonation;
 pub(crate) mod reviews;
 mod rules;
 mod snapshot;
@@ -24,9 +24,10 @@ use modelplane_store::{Store, WriteError};
 use serde_json::Value;
 
 pub(crate) use action::Action;
+pub(crate) use impersonation::{identity_of_service_account, impersonate};
 pub(crate) use rules::{GROUP, rules_of};
 pub(crate) use snapshot::{Decision, Snapshot};
-pub(crate) use tokens::Tokens;
+pub(crate) use tokens::{Bound, Tokens};
 
 use self::follow::Follower;
 use crate::core::Core;
@@ -57,6 +58,12 @@ pub(crate) enum AccessError {
     /// The operating system gave no randomness.
     #[error("the operating system gave no randomness")]
     Randomness,
+    /// Too many tokens are valid.
+    #[error("{limit} tokens have not run out yet, which is the limit")]
+    TooManyTokens {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 impl Access {

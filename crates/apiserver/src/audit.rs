@@ -29,6 +29,8 @@ pub(crate) struct Record<'a> {
     pub(crate) verb: &'a str,
     /// `None` if the client could not be authenticated.
     pub(crate) identity: Option<&'a Identity>,
+    /// Whom they acted as, if someone else.
+    pub(crate) impersonated: Option<&'a Identity>,
     /// The resource, unless the request was for something else.
     pub(crate) object: Option<&'a ResourcePath>,
     /// The client's address, unless the request came from this process.
@@ -66,10 +68,7 @@ impl AuditLog {
 
 impl Record<'_> {
     fn event(&self) -> Value {
-        let user = self.identity.map_or_else(
-            || json!({}),
-            |identity| json!({"username": identity.user, "groups": identity.groups}),
-        );
+        let user = |identity: &Identity| json!({"username": identity.user, "groups": identity.groups});
         let mut event = json!({
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
@@ -78,12 +77,15 @@ impl Record<'_> {
             "stage": "ResponseComplete",
             "requestURI": self.uri,
             "verb": self.verb,
-            "user": user,
+            "user": self.identity.map_or_else(|| json!({}), user),
             "userAgent": self.user_agent,
             "responseStatus": {"metadata": {}, "code": self.code},
             "requestReceivedTimestamp": micros(self.received),
             "stageTimestamp": micros(self.finished),
         });
+        if let Some(impersonated) = self.impersonated {
+            event["impersonatedUser"] = user(impersonated);
+        }
         if let Some(source) = self.source {
             event["sourceIPs"] = json!([source]);
         }
@@ -143,6 +145,7 @@ mod tests {
             uri,
             verb: "get",
             identity: Some(&identity),
+            impersonated: None,
             object: Some(&object),
             source: Some(std::net::IpAddr::from([127, 0, 0, 1])),
             user_agent: "kubectl/v1.32.0",

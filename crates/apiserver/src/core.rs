@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::access::Access;
 use crate::audit::AuditLog;
+use crate::guard::DeletionGuard;
 use crate::metrics::Metrics;
 use crate::object::encode;
 use crate::options::Profile;
@@ -22,6 +23,9 @@ pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) access: Access,
     pub(crate) audit: Option<AuditLog>,
+    pub(crate) deletion_guard: Option<Arc<dyn DeletionGuard>>,
+    /// Whether `/debug/profile` is served.
+    pub(crate) debug_profile: bool,
     pub(crate) metrics: Metrics,
     registry: RwLock<Arc<Registry>>,
     /// Held while a CustomResourceDefinition changes, so that the registry follows the store.
@@ -41,6 +45,8 @@ impl Core {
         let core = Core {
             access: Access::open(&store).map_err(ApiError::internal)?,
             audit: None,
+            deletion_guard: None,
+            debug_profile: false,
             metrics: Metrics::new(),
             registry: RwLock::new(Arc::new(Registry::new(
                 builtin::resources(profile).into_iter().map(Arc::new),

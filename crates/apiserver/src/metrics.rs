@@ -1,6 +1,7 @@
 //! Counters of requests, watches and the store, in the Prometheus text format at `/metrics`.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use modelplane_store::Store;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::profile;
 use crate::registry::Resource;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -45,14 +47,17 @@ pub(crate) struct Metrics {
     watchers: Family<ResourceLabels, Gauge>,
     revision: Gauge<u64, AtomicU64>,
     compacted: Gauge<u64, AtomicU64>,
+    by_verb: profile::Latencies,
+    open_watches: Arc<AtomicUsize>,
 }
 
 /// Counts a watcher until it is dropped.
-pub(crate) struct WatcherGuard(Gauge);
+pub(crate) struct WatcherGuard(Gauge, Arc<AtomicUsize>);
 
 impl Drop for WatcherGuard {
     fn drop(&mut self) {
         self.0.dec();
+        self.1.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -78,12 +83,22 @@ impl Metrics {
         registry.register("store_revision", "The latest revision", revision.clone());
         let compacted = Gauge::default();
         registry.register("store_compacted_revision", "The oldest revision kept", compacted.clone());
-        Metrics { registry, requests, latencies, watchers, revision, compacted }
+        Metrics {
+            registry,
+            requests,
+            latencies,
+            watchers,
+            revision,
+            compacted,
+            by_verb: profile::Latencies::default(),
+            open_watches: Arc::default(),
+        }
     }
 
     /// Counts a finished request.
     pub(crate) fn request(&self, verb: &'static str, resource: &str, code: u16, took: Duration) {
         let resource = resource.to_owned();
+        self.by_verb.observe(verb, took);
         if verb != "watch" {
             let labels = LatencyLabels { verb, resource: resource.clone() };
             self.latencies.get_or_create(&labels).observe(took.as_secs_f64());
@@ -95,7 +110,18 @@ impl Metrics {
     pub(crate) fn watcher(&self, resource: &Resource) -> WatcherGuard {
         let gauge = self.watchers.get_or_create_owned(&ResourceLabels { resource: resource.qualified() });
         gauge.inc();
-        WatcherGuard(gauge)
+        self.open_watches.fetch_add(1, Ordering::Relaxed);
+        WatcherGuard(gauge, Arc::clone(&self.open_watches))
+    }
+
+    /// Requests by verb.
+    pub(crate) fn latencies(&self) -> &profile::Latencies {
+        &self.by_verb
+    }
+
+    /// The open watches.
+    pub(crate) fn watches(&self) -> usize {
+        self.open_watches.load(Ordering::Relaxed)
     }
 
     /// All metrics as text.

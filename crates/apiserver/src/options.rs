@@ -1,6 +1,9 @@
 //! How to run a server.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::guard::DeletionGuard;
 
 /// Where objects are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,10 @@ pub struct Options {
     pub groups: Vec<String>,
     /// Where to append one JSON line per request; `None` for no audit log.
     pub audit_log: Option<PathBuf>,
+    /// Asked before each deletion; `None` lets all objects go.
+    pub deletion_guard: Option<Arc<dyn DeletionGuard>>,
+    /// Whether `/debug/profile` tells authorized callers what the process and the server are doing.
+    pub debug_profile: bool,
 }
 
 impl Options {
@@ -44,6 +51,8 @@ impl Options {
             hosts: Vec::new(),
             groups: Vec::new(),
             audit_log: None,
+            deletion_guard: None,
+            debug_profile: false,
         }
     }
 

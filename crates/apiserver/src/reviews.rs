@@ -15,6 +15,7 @@ use crate::verbs::{Context, create};
 pub(crate) fn subresources(resource: &Resource) -> Vec<(&'static str, [&'static str; 3])> {
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "Pod") => vec![("binding", ["", "v1", "Binding"]), ("eviction", ["policy", "v1", "Eviction"])],
+        ("", "ServiceAccount") => vec![("token", ["authentication.k8s.io", "v1", "TokenRequest"])],
         _ => Vec::new(),
     }
 }

@@ -78,6 +78,8 @@ impl ApiServer {
             detail: error.to_string(),
         })?;
         core.audit = audit;
+        core.deletion_guard = options.deletion_guard;
+        core.debug_profile = options.debug_profile;
         let core = Arc::new(core);
         let mut server = ApiServer { core, authority, hosts: options.hosts, controllers: None };
         server.bootstrap(&options.groups).await?;

@@ -19,8 +19,9 @@ use crate::http::query::Query;
 use crate::http::request::{Path, ResourcePath, Verb};
 use crate::http::{body, respond};
 use crate::identity::Identity;
+use crate::profile;
 use crate::status::{ApiError, ApiResult, Target};
-use crate::verbs::{self, Context};
+use crate::verbs::{self, Context, selection};
 
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,20 +60,24 @@ where
             access::authenticate(&core, certificate.as_ref(), &parts.headers)
         }
     };
-    let audited =
-        core.audit.as_ref().map(|log| (log, parts.clone(), identity.as_ref().ok().cloned(), path.clone()));
+    let caller = identity.as_ref().ok().cloned();
+    let identity = identity.and_then(|caller| access::impersonate(&core.access, caller, &parts.headers));
+    let audited = core.audit.as_ref().map(|log| {
+        let impersonated = identity.as_ref().ok().filter(|found| Some(*found) != caller.as_ref()).cloned();
+        (log, parts.clone(), (caller, impersonated), path.clone())
+    });
     let head = parts.method == Method::HEAD;
     let outcome = match path {
         Path::Resource(path) => match identity {
             Ok(identity) => resource_request(&core, identity, (parts, query, path), body).await,
             Err(error) => Err(error),
         },
-        Path::Other(path) => other_request(&core, identity, &parts, (&path, &query)),
+        Path::Other(path) => other_request(&core, identity, &parts, (&path, &query)).await,
     };
     let mut response = outcome.unwrap_or_else(|error| respond::error(&error, Format::Json));
     let code = response.status().as_u16();
     core.metrics.request(asked.verb, &asked.resource, code, started.elapsed());
-    if let Some((log, parts, identity, path)) = audited {
+    if let Some((log, parts, (identity, impersonated), path)) = audited {
         let uri = parts.uri.path_and_query().map(|uri| uri.as_str()).unwrap_or_default();
         let agent = parts.headers.get(http::header::USER_AGENT);
         log.write(&Record {
@@ -80,6 +85,7 @@ where
             uri,
             verb: asked.verb,
             identity: identity.as_ref(),
+            impersonated: impersonated.as_ref(),
             object: if let Path::Resource(path) = &path { Some(path) } else { None },
             source,
             user_agent: agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
@@ -127,7 +133,14 @@ where
 {
     let (parts, query, path) = request;
     let verb = Verb::of(&parts.method, &path, &query).ok_or_else(ApiError::method_not_allowed)?;
-    let name = path.name.as_deref().unwrap_or_default();
+    // Rules with resourceNames apply to a collection as far as it is limited to one name, as in Kubernetes.
+    let selected = match verb {
+        Verb::List | Verb::Watch | Verb::DeleteCollection if path.name.is_none() => {
+            selection::only_name(&query)
+        }
+        _ => None,
+    };
+    let name = path.name.as_deref().or(selected.as_deref()).unwrap_or_default();
     let action = Action {
         verb: verb.as_str(),
         group: &path.group,
@@ -166,15 +179,16 @@ where
     Box::pin(verbs::dispatch(context, body)).await
 }
 
-fn other_request(
+async fn other_request(
     core: &Arc<Core>,
     identity: ApiResult<Identity>,
     parts: &Parts,
     asked: (&str, &Query),
 ) -> ApiResult<Response<Body>> {
     let (path, query) = asked;
-    if let Some(response) = health(core, path, query) {
-        return Ok(response);
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if reads && OPEN.contains(&path) {
+        return Ok(health(core, path, query));
     }
     let identity = identity?;
     let verb = parts.method.as_str().to_ascii_lowercase();
@@ -184,7 +198,7 @@ fn other_request(
         error.message = format!("forbidden: {why}");
         error
     })?;
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
+    if !reads {
         return Err(ApiError::method_not_allowed());
     }
     let registry = core.registry();
@@ -196,6 +210,10 @@ fn other_request(
     }
     match path {
         "/version" => Ok(respond::document(StatusCode::OK, Format::Json, &version(), true)),
+        "/debug/profile" if core.debug_profile => {
+            let report = profile::profile(core, query).await?;
+            Ok(respond::document(StatusCode::OK, Format::Json, &report, query.flag("pretty")))
+        }
         "/metrics" => Ok(respond::text(StatusCode::OK, core.metrics.text(&core.store))),
         "" => {
             let paths = [
@@ -211,25 +229,36 @@ fn other_request(
             ];
             Ok(respond::document(StatusCode::OK, Format::Json, &serde_json::json!({"paths": paths}), true))
         }
+        _ if is_health(path) => Ok(health(core, path, query)),
         _ if path.starts_with("/api/") || path.starts_with("/apis/") => Err(ApiError::no_such_resource()),
         _ => Ok(respond::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }
 }
 
-fn health(core: &Core, path: &str, query: &Query) -> Option<Response<Body>> {
-    let endpoint = ["/healthz", "/livez", "/readyz"].into_iter().find(|endpoint| {
-        path.strip_prefix(endpoint).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })?;
+/// What answers without credentials.
+const OPEN: [&str; 2] = ["/livez", "/readyz"];
+/// What health is made of, each part with a path of its own below the endpoints.
+const CHECKS: [&str; 3] = ["ping", "shutdown", "store"];
+
+/// Whether a path asks for health: an endpoint, or a part of it.
+fn is_health(path: &str) -> bool {
+    let rest = ["/healthz", "/livez", "/readyz"].into_iter().find_map(|endpoint| path.strip_prefix(endpoint));
+    rest.is_some_and(|rest| {
+        rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| CHECKS.contains(&part))
+    })
+}
+
+fn health(core: &Core, path: &str, query: &Query) -> Response<Body> {
+    let endpoint = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     let stopping = *core.stopping.borrow();
-    let ready = !(stopping && endpoint == "/readyz");
+    let ready = !(stopping && endpoint == "readyz");
     let code = if ready { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
     if !query.has("verbose") && ready {
-        return Some(respond::text(code, "ok"));
+        return respond::text(code, "ok");
     }
     let mark = if ready { "[+]shutdown ok" } else { "[-]shutdown failed: the server is stopping" };
     let verdict = if ready { "passed" } else { "failed" };
-    let text = format!("[+]ping ok\n[+]store ok\n{mark}\n{} check {verdict}\n", &endpoint[1..]);
-    Some(respond::text(code, text))
+    respond::text(code, format!("[+]ping ok\n[+]store ok\n{mark}\n{endpoint} check {verdict}\n"))
 }
 
 /// What `/version` says: the Kubernetes version whose behaviour is followed.

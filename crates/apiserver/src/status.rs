@@ -10,6 +10,9 @@ pub(crate) fn qualified(resource: &str, group: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
+/// The reason of the cause in the Status of a deletion that was refused.
+pub(crate) const REFUSED: &str = "DeletionRefused";
+
 /// One entry of `details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusCause {
@@ -154,6 +157,13 @@ impl ApiError {
         )
     }
 
+    /// 409 of a deletion that the host refuses. The cause tells it from a lost race, which is worth another try.
+    pub(crate) fn refused(target: Target<'_>, message: String) -> ApiError {
+        let cause =
+            StatusCause { reason: REFUSED.to_owned(), message: message.clone(), field: String::new() };
+        ApiError::new(409, "Conflict", message).about(target).with_cause(cause)
+    }
+
     /// 409 of a server-side apply.
     pub(crate) fn apply_conflict(message: String, causes: Vec<StatusCause>) -> ApiError {
         let mut error = ApiError::new(409, "Conflict", message);
@@ -211,6 +221,13 @@ impl ApiError {
     /// 422 without causes: an apply or patch that leads to an unreadable object.
     pub(crate) fn unprocessable(message: impl Into<String>) -> ApiError {
         ApiError::new(422, "Invalid", message)
+    }
+
+    /// 429: a limit of the server; trying later may help.
+    pub(crate) fn too_many_requests(message: impl Into<String>) -> ApiError {
+        let mut error = ApiError::new(429, "TooManyRequests", message);
+        error.details = Some(Box::new(Details { retry_after_seconds: Some(1), ..Details::default() }));
+        error
     }
 
     /// 500 without a reason, as Kubernetes answers for some faults of a request.

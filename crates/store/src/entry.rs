@@ -174,6 +174,21 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
+/// How much a store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// The objects there are.
+    pub objects: usize,
+    /// The bytes of their values.
+    pub object_bytes: usize,
+    /// The events of the retained history.
+    pub events: usize,
+    /// The memory that the history keeps alive, about.
+    pub history_bytes: usize,
+    /// The watches.
+    pub watchers: usize,
+}
+
 /// How much history to keep; whichever bound is reached first is what compacts.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {

@@ -22,7 +22,9 @@ mod store;
 mod watch;
 mod writer;
 
-pub use entry::{Entry, Event, EventKind, ListRequest, Options, Page, Retention, Revision, Write, Written};
+pub use entry::{
+    Entry, Event, EventKind, ListRequest, Options, Page, Retention, Revision, Sizes, Write, Written,
+};
 pub use error::{Compacted, OpenError, ReadError, WatchError, WriteError};
 pub use salvage::Salvaged;
 pub use store::Store;

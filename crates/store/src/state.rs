@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::{
-    Compacted, Entry, Event, EventKind, ListRequest, Page, ReadError, Retention, Revision, Write, WriteError,
+    Compacted, Entry, Event, EventKind, ListRequest, Page, ReadError, Retention, Revision, Sizes, Write,
+    WriteError,
 };
 
 /// What an event costs beside the values it keeps alive.
@@ -71,6 +72,23 @@ impl State {
 
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    /// How much is held; walks over all objects.
+    pub(crate) fn sizes(&self) -> Sizes {
+        let mut sizes = Sizes {
+            events: self.history.len(),
+            history_bytes: self.history_bytes,
+            watchers: self.watched.values().map(watch::Sender::receiver_count).sum(),
+            ..Sizes::default()
+        };
+        for versions in self.objects.values() {
+            if let Some(value) = &versions.latest().value {
+                sizes.objects += 1;
+                sizes.object_bytes += value.len();
+            }
+        }
+        sizes
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Entry> {

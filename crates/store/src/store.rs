@@ -12,7 +12,8 @@ use crate::hold::{self, Hold};
 use crate::state::State;
 use crate::writer::{Command, Writer};
 use crate::{
-    Entry, ListRequest, OpenError, Options, Page, ReadError, Revision, Watch, Write, WriteError, Written,
+    Entry, ListRequest, OpenError, Options, Page, ReadError, Revision, Sizes, Watch, Write, WriteError,
+    Written,
 };
 
 /// A store; clones share it. It closes when the last clone is dropped, or with [`Store::close`].
@@ -118,6 +119,11 @@ impl Store {
     /// The latest revision.
     pub fn revision(&self) -> Revision {
         self.inner.shared.read().revision()
+    }
+
+    /// How much is held; walks over all objects.
+    pub fn sizes(&self) -> Sizes {
+        self.inner.shared.read().sizes()
     }
 
     /// The oldest revision that can still be listed or watched from.

@@ -35,18 +35,25 @@ impl FieldSelector {
     ///
     /// If the text is not a selector, or names another field.
     pub fn parse(text: &str, supported: &[impl AsRef<str>]) -> Result<FieldSelector, SelectorError> {
-        let mut terms = Vec::new();
-        for term in split_unescaped(text).into_iter().filter(|term| !term.is_empty()) {
-            let term = parse_term(text, term)?;
-            let known = |field: &str| field == "metadata.name" || field == "metadata.namespace";
-            let supported =
-                || supported.iter().any(|field| field.as_ref().trim_start_matches('.') == term.field);
-            if !known(&term.field) && !supported() {
-                return Err(SelectorError::Field(term.field));
+        let selector = FieldSelector::parse_any(text)?;
+        for FieldTerm { field, .. } in &selector.terms {
+            let known = field == "metadata.name" || field == "metadata.namespace";
+            let supported = || supported.iter().any(|other| other.as_ref().trim_start_matches('.') == field);
+            if !known && !supported() {
+                return Err(SelectorError::Field(field.clone()));
             }
-            terms.push(term);
         }
-        Ok(FieldSelector { terms })
+        Ok(selector)
+    }
+
+    /// Reads a selector by any fields, for whoever does not know the kind.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a selector.
+    pub fn parse_any(text: &str) -> Result<FieldSelector, SelectorError> {
+        let terms = split_unescaped(text).into_iter().filter(|term| !term.is_empty());
+        Ok(FieldSelector { terms: terms.map(|term| parse_term(text, term)).collect::<Result<_, _>>()? })
     }
 
     /// Whether the selector selects an object.

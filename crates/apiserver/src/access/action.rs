@@ -19,9 +19,10 @@ impl<'a> Action<'a> {
         !self.resource.is_empty()
     }
 
-    /// The namespace whose bindings count; a namespace counts as being within itself.
+    /// The namespace whose bindings count; a namespace counts as being within itself, but not a list of it.
     pub(crate) fn place(&self) -> &'a str {
-        let is_namespace = self.group.is_empty() && self.resource == "namespaces";
+        let collection = matches!(self.verb, "list" | "watch" | "deletecollection");
+        let is_namespace = !collection && self.group.is_empty() && self.resource == "namespaces";
         if self.namespace.is_empty() && is_namespace { self.name } else { self.namespace }
     }
 

@@ -154,6 +154,8 @@ pub(crate) fn objects(groups: &[String]) -> Vec<Value> {
         READ,
     ));
     edit.push(rule("coordination.k8s.io", &["leases"], READ));
+    edit.push(rule("", &["serviceaccounts"], &["impersonate"]));
+    edit.push(rule("", &["serviceaccounts/token"], &["create"]));
     let admin = vec![
         rule(GROUP, &["rolebindings", "roles"], &[READ, CHANGE].concat()),
         rule("authorization.k8s.io", &["localsubjectaccessreviews"], &["create"]),

@@ -13,6 +13,7 @@ use crate::identity::Identity;
 use crate::object::encode;
 use crate::registry::Resource;
 use crate::service::{Caller, handle};
+use crate::status::REFUSED;
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -30,12 +31,22 @@ pub(super) struct Client {
 pub(super) struct Failure {
     pub(super) code: u16,
     message: String,
+    refused: bool,
 }
 
 impl Failure {
     /// Whether someone else was faster: the object is gone or has changed.
     pub(super) fn is_outdated(&self) -> bool {
-        matches!(self.code, 404 | 409)
+        matches!(self.code, 404 | 409) && !self.refused
+    }
+
+    /// Whether the host protects the object from deletion.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.refused
+    }
+
+    fn new(code: u16, message: String) -> Failure {
+        Failure { code, message, refused: false }
     }
 }
 
@@ -98,7 +109,7 @@ impl Client {
     }
 
     fn path(&self, key: &str, subresource: &str) -> Result<String, Failure> {
-        let gone = || Failure { code: 404, message: format!("nothing serves {key}") };
+        let gone = || Failure::new(404, format!("nothing serves {key}"));
         let Location { resource, namespace, name } = self.locate(key).ok_or_else(gone)?;
         let version = &resource.versions.first().ok_or_else(gone)?.api_version;
         let root = if resource.group.is_empty() { "api" } else { "apis" };
@@ -114,7 +125,7 @@ impl Client {
             .uri(format!("{path}?fieldManager={}", self.name))
             .header(CONTENT_TYPE, kind)
             .body(Full::new(Bytes::from(body.to_string())))
-            .map_err(|error| Failure { code: 400, message: error.to_string() })?;
+            .map_err(|error| Failure::new(400, error.to_string()))?;
         let caller = Caller::Known(Identity::component(&format!("controller:{}", self.name)));
         let response = handle(Arc::clone(&self.core), caller, request).await;
         let code = response.status().as_u16();
@@ -124,6 +135,7 @@ impl Client {
         let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let status: Value = serde_json::from_slice(&body).unwrap_or_default();
         let message = status.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Err(Failure { code, message })
+        let cause = status.pointer("/details/causes/0/reason").and_then(Value::as_str);
+        Err(Failure { refused: cause == Some(REFUSED), ..Failure::new(code, message) })
     }
 }

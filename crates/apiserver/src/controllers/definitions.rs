@@ -76,7 +76,7 @@ async fn end(client: &Client, key: &str) -> Result<bool, Failure> {
             continue;
         }
         match client.delete(&key, &meta.uid, Propagation::Background).await {
-            Err(error) if !error.is_outdated() => return Err(error),
+            Err(error) if !error.is_outdated() && !error.is_refusal() => return Err(error),
             _ => {}
         }
     }

@@ -151,6 +151,10 @@ impl Collector {
             Ok(()) => {}
             // What made it outdated may need another look.
             Err(error) if error.is_outdated() => self.push(vec![work]),
+            Err(error) if error.is_refusal() => {
+                tracing::debug!(?work, %error, "garbage is protected from deletion");
+                self.failed.push(work);
+            }
             Err(error) => {
                 tracing::warn!(?work, %error, "garbage collection will try again");
                 self.failed.push(work);

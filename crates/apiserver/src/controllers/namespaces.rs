@@ -103,7 +103,8 @@ async fn empty(client: &Client, namespace: &str) -> Result<Left, Failure> {
             }
             match client.delete(key, &meta.uid, Propagation::Background).await {
                 Ok(()) => {}
-                Err(error) if error.is_outdated() => {}
+                // What is protected remains, and is reported as such.
+                Err(error) if error.is_outdated() || error.is_refusal() => {}
                 Err(error) => return Err(error),
             }
         }

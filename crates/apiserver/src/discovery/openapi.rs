@@ -33,6 +33,10 @@ pub(crate) fn answer(
         let body = registry.document("openapi v3", || index(registry));
         return Ok(respond::json_bytes(StatusCode::OK, body));
     }
+    if path == "/openapi/v2" && wants_protobuf(headers) {
+        let body = Bytes::from_static(WITHOUT_DEFINITIONS);
+        return Ok(respond::bytes(StatusCode::OK, VERSION_2_PROTOBUF_TYPE, body));
+    }
     check_accept(headers)?;
     if path == "/openapi/v2" {
         let body = registry.document("openapi v2", || version_2(registry));
@@ -58,6 +62,19 @@ pub(crate) fn answer(
         response.headers_mut().insert(ETAG, tag);
     }
     Ok(response)
+}
+
+/// OpenAPI v2 as `gnostic` writes it, for which `kubectl` asks when it is given a `List`: a document without
+/// definitions (`swagger`, `info` with `title` and `version`, empty `paths`), by which every object is valid. The
+/// server itself validates the items, strictly if asked to.
+const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What the answer calls it, since `@` is not allowed there.
+const VERSION_2_PROTOBUF_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const WITHOUT_DEFINITIONS: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.0\x42\x00";
+
+fn wants_protobuf(headers: &HeaderMap) -> bool {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media_ranges(header).first().is_some_and(|range| range.media_type == VERSION_2_PROTOBUF)
 }
 
 /// Only JSON is written; clients that ask for protobuf alone get 406.

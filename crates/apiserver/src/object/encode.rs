@@ -122,6 +122,8 @@ pub(crate) struct Glance {
     pub(crate) labels: Option<Map<String, Value>>,
     #[serde(default)]
     pub(crate) deletion_timestamp: Option<String>,
+    #[serde(default)]
+    pub(crate) uid: Option<String>,
 }
 
 impl Glance {

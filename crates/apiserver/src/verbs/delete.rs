@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::selection::Selection;
 use super::{Context, convert, kinds, list, options};
+use crate::guard::Deletion;
 use crate::http::decode;
 use crate::http::negotiate;
 use crate::object::{encode, finalizers, is_terminating, metadata_mut, metadata_text};
@@ -24,6 +25,16 @@ enum Propagation {
     Background,
     Foreground,
     Orphan,
+}
+
+impl Propagation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+            Propagation::Orphan => "Orphan",
+        }
+    }
 }
 
 /// `DeleteOptions`, from the body and the query.
@@ -44,6 +55,10 @@ impl DeleteOptions {
         } else {
             decode::decode(body, negotiate::body_format(&context.headers)?)?.value
         };
+        DeleteOptions::read(context, &document)
+    }
+
+    fn read(context: &Context, document: &Value) -> ApiResult<DeleteOptions> {
         if !document.is_null() && !document.is_object() {
             return Err(ApiError::bad_request("the body must be DeleteOptions"));
         }
@@ -116,9 +131,19 @@ enum Deleted {
 /// `DELETE` of an object.
 pub(crate) async fn delete(context: &mut Context, body: &[u8]) -> ApiResult<Response<Body>> {
     let options = DeleteOptions::of(context, body)?;
+    delete_named(context, &options).await
+}
+
+/// Deletes the object in the path with the `DeleteOptions` of an eviction.
+pub(crate) async fn evict(context: &mut Context, options: &Value) -> ApiResult<Response<Body>> {
+    let options = DeleteOptions::read(context, options)?;
+    delete_named(context, &options).await
+}
+
+async fn delete_named(context: &Context, options: &DeleteOptions) -> ApiResult<Response<Body>> {
     let key = context.key();
     let name = context.name().to_owned();
-    match delete_one(context, &options, &key, &name).await? {
+    match delete_one(context, options, &key, &name).await? {
         Deleted::Now(last) if context.resource.rules.special == Special::Pod => {
             Ok(context.answer_object(StatusCode::OK, last))
         }
@@ -141,6 +166,9 @@ async fn delete_one(context: &Context, options: &DeleteOptions, key: &str, name:
         let entry = core.read(key)?.ok_or_else(|| ApiError::not_found(resource.target(name)))?;
         let mut object = encode::decode(&entry.value, entry.modified);
         options.check(context, name, &object)?;
+        if !is_terminating(&object) {
+            ask_guard(context, options, key, &object)?;
+        }
         let now = core.now();
         set_finalizers(&mut object, options.propagation);
         kinds::before_delete(context, &mut object, &now)?;
@@ -183,6 +211,27 @@ async fn delete_one(context: &Context, options: &DeleteOptions, key: &str, name:
         }
     }
     Err(ApiError::stale(resource.target(name)))
+}
+
+/// Lets the host refuse the deletion.
+fn ask_guard(context: &Context, options: &DeleteOptions, key: &str, object: &Value) -> ApiResult<()> {
+    let Some(guard) = &context.core.deletion_guard else { return Ok(()) };
+    let resource = &context.resource;
+    let (namespace, name) = resource.split_key(key);
+    let refusal = guard.refusal(&Deletion {
+        group: &resource.group,
+        resource: &resource.plural,
+        namespace,
+        name,
+        object,
+        propagation: options.propagation.map(Propagation::as_str),
+        identity: &context.identity,
+        dry_run: options.dry_run,
+    });
+    match refusal {
+        None => Ok(()),
+        Some(message) => Err(ApiError::refused(resource.target(name), message)),
+    }
 }
 
 /// Adds or removes the finalizers the garbage collector acts on.

@@ -70,7 +70,8 @@ pub(crate) fn read(context: &Context, selection: &Selection) -> ApiResult<Listed
     let (start, revision) = start_of(context, &prefix, limit)?;
     let resumed = start.is_some();
     let fail = |error: ReadError| match error {
-        ReadError::Compacted(_) if resumed => ApiError::expired(
+        // A revision that is not there yet is of an earlier life of a store that keeps nothing.
+        ReadError::Compacted(_) | ReadError::Future { .. } if resumed => ApiError::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new \
              list without the continue parameter.",
         ),

@@ -12,6 +12,7 @@ pub(crate) mod patch;
 pub(crate) mod pods;
 pub(crate) mod scale;
 pub(crate) mod selection;
+pub(crate) mod tokens;
 pub(crate) mod update;
 pub(crate) mod watch;
 
@@ -142,6 +143,7 @@ pub(crate) async fn dispatch(mut context: Context, body: Bytes) -> ApiResult<Res
         (Verb::List, "") => list::list(&context),
         (Verb::Watch, "") => watch::watch(context),
         (Verb::Create, "") => create::create(&mut context, &body).await,
+        (Verb::Create, "token") => tokens::create(&context, &body).await,
         (Verb::Create, name) => pods::create(&mut context, name, &body).await,
         (Verb::Update, "scale") | (Verb::Patch, "scale") => scale::change(&mut context, &body).await,
         (Verb::Update, _) => update::update(&mut context, &body).await,

@@ -14,14 +14,20 @@ use crate::status::{ApiError, ApiResult};
 pub(crate) async fn create(context: &mut Context, name: &str, body: &[u8]) -> ApiResult<Response<Body>> {
     match name {
         "binding" => bind(context, body).await,
-        "eviction" => delete::delete(context, b"").await.map(|response| {
-            let (mut parts, _) = response.into_parts();
-            parts.status = StatusCode::CREATED;
-            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
-            Response::from_parts(parts, Body::from(status.to_string()))
-        }),
+        "eviction" => evict(context, body).await,
         _ => Err(ApiError::method_not_allowed()),
     }
+}
+
+/// Deletes the pod as the eviction's `deleteOptions` say; disruption budgets are not looked at.
+async fn evict(context: &mut Context, body: &[u8]) -> ApiResult<Response<Body>> {
+    let eviction = match body {
+        [] => Value::Null,
+        body => decode::decode_object(body, negotiate::body_format(&context.headers)?)?.value,
+    };
+    delete::evict(context, eviction.get("deleteOptions").unwrap_or(&Value::Null)).await?;
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+    Ok(context.answer_value(StatusCode::CREATED, &status))
 }
 
 async fn bind(context: &mut Context, body: &[u8]) -> ApiResult<Response<Body>> {

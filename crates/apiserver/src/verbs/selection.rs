@@ -4,11 +4,20 @@ use modelplane_apimachinery::selector::{FieldSelector, LabelSelector};
 use serde_json::{Map, Value, json};
 
 use super::Context;
+use crate::http::query::Query;
 use crate::object::encode::Glance;
 use crate::registry::Resource;
 use crate::status::{ApiError, ApiResult};
 
 const NAME: &str = "metadata.name";
+
+/// The name that a field selector insists on, read without knowing the kind; authorization comes before that.
+pub(crate) fn only_name(query: &Query) -> Option<String> {
+    let fields = FieldSelector::parse_any(query.get("fieldSelector")?).ok()?;
+    let name = fields.required(NAME)?;
+    // A name that is none cannot be meant by a rule.
+    (!name.is_empty() && !name.contains(['/', '%']) && !matches!(name, "." | "..")).then(|| name.to_owned())
+}
 
 /// Which objects a request is about.
 #[derive(Debug, Clone)]

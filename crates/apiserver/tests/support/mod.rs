@@ -1,6 +1,8 @@
 //! What the tests of the server share: a server in memory, raw requests, a definition to play with.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod served;
+
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
