@@ -11,6 +11,10 @@ use crate::status::{ApiError, ApiResult};
 
 /// Nesting allowed in YAML, as deep as JSON's.
 const MAX_YAML_DEPTH: usize = 128;
+/// Nesting that the YAML parser, which takes kilobytes of stack for each level, handles on any thread.
+const SHALLOW: usize = 32;
+/// Enough stack for all of [`MAX_YAML_DEPTH`] in a build without optimizations, several times over.
+const YAML_STACK: usize = 16 * 1024 * 1024;
 
 /// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +77,34 @@ fn protobuf(body: &[u8]) -> ApiResult<Decoded> {
 fn yaml(body: &[u8]) -> ApiResult<Decoded> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
+    if !may_nest_deeper_than(SHALLOW, text) {
+        return parse_yaml(text);
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(YAML_STACK);
+        let parsing = thread.spawn_scoped(scope, || parse_yaml(text)).map_err(ApiError::internal)?;
+        parsing.join().unwrap_or_else(|_| Err(ApiError::internal("reading the YAML panicked")))
+    })
+}
+
+/// Whether a text could nest deeper than so many levels: each takes a bracket, or a column of the indentation (of
+/// which `- - -` is a part).
+fn may_nest_deeper_than(levels: usize, text: &str) -> bool {
+    let mut open: usize = 0;
+    text.lines().any(|line| {
+        let indentation = line.bytes().take_while(|byte| matches!(byte, b' ' | b'-' | b'?' | b':')).count();
+        line.bytes().any(|byte| {
+            match byte {
+                b'[' | b'{' => open += 1,
+                b']' | b'}' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open + indentation > levels
+        })
+    })
+}
+
+fn parse_yaml(text: &str) -> ApiResult<Decoded> {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::Error;
     if let Some(budget) = options.budget.as_mut() {

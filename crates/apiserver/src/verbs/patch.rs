@@ -90,6 +90,14 @@ pub(crate) async fn patch(context: &mut Context, body: &[u8]) -> ApiResult<Respo
     let kind = PatchKind::of(context)?;
     let options = WriteOptions::of(context, "PatchOptions")?;
     let decoded = kind.decode(body)?;
+    if kind != PatchKind::Apply && options.force {
+        let cause = StatusCause {
+            reason: "FieldValueForbidden".to_owned(),
+            message: "Forbidden: may not be specified for non-apply patch".to_owned(),
+            field: "force".to_owned(),
+        };
+        return Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
+    }
     if kind == PatchKind::Apply {
         return apply(context, &options, decoded).await;
     }
