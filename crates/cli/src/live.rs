@@ -1,6 +1,8 @@
 //! Reaching a running control plane: the kubeconfig to use and a client made of it.
 
-use std::path::PathBuf;
+mod fleet;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -30,6 +32,11 @@ pub(crate) struct Live {
 }
 
 impl LiveArguments {
+    /// The control plane of that kubeconfig.
+    pub(crate) fn of_kubeconfig(path: &Path) -> Self {
+        Self { kubeconfig: Some(path.to_owned()), context: None }
+    }
+
     /// Connects; nothing is asked yet.
     pub(crate) async fn connect(&self) -> Result<Live, CommandError> {
         let client = self.client().await?;

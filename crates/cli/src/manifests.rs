@@ -63,6 +63,10 @@ pub(crate) struct Manifests {
 }
 
 impl Sources {
+    pub(crate) fn new(paths: Vec<PathBuf>, recursive: bool) -> Self {
+        Self { paths, recursive }
+    }
+
     /// Other sources, read the same way.
     pub(crate) fn of_path(&self, path: &Path) -> Self {
         Self { paths: vec![path.to_owned()], recursive: self.recursive }

@@ -9,6 +9,7 @@
 //! It does not schedule pods or move bytes; that is what simulated clusters of the engine are for.
 
 mod assume;
+mod observed;
 mod providers;
 mod reconcile;
 mod world;
@@ -122,10 +123,21 @@ impl Simulation {
         simulation
     }
 
+    /// A simulation that goes on from objects as an API server holds them.
+    ///
+    /// What is composed is known as such, and stays as reported until a composition wants it otherwise.
+    pub fn of_observed(objects: impl IntoIterator<Item = serde_json::Value>, options: Options) -> Self {
+        let mut simulation = Self::new([], options);
+        for object in objects {
+            simulation.world.observe(object);
+        }
+        simulation
+    }
+
     /// Applies objects on top of what is there.
     pub fn apply(&mut self, objects: impl IntoIterator<Item = serde_json::Value>) {
         for object in objects {
-            let key = self.world.apply(object, None);
+            let key = self.world.apply_manifest(object);
             self.assumed.remove(&key);
         }
     }

@@ -14,7 +14,7 @@ use modelplane_core::schedule::Report;
 use modelplane_core::simulate::{StoredObject, World};
 use serde::Serialize;
 
-use crate::fleet::FleetArguments;
+use crate::fleet::FleetOrLiveArguments;
 use crate::outcome::{CommandResult, Verdict};
 use crate::output::{self, Format};
 use crate::resolve;
@@ -22,10 +22,12 @@ use crate::view::{Condition, conditions, full_name};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  modelplane explain modeldeployment/qwen -n ml-team
   modelplane explain modeldeployment/qwen -n ml-team -f fleet/
   modelplane explain md/big -f examples/does-not-fit
   modelplane explain ic/edge-1 -f fleet/ --unready Gateway
 
+Without -f the running control plane is read, by $KUBECONFIG or --kubeconfig; nothing is written.
 A kind can be written in full, in the plural or short (md, mr, ms, mc, ic, ...), in any case.")]
 pub(crate) struct Arguments {
     /// What to explain: KIND/NAME, or KIND NAME
@@ -37,7 +39,7 @@ pub(crate) struct Arguments {
     namespace: Option<String>,
 
     #[command(flatten)]
-    fleet: FleetArguments,
+    fleet: FleetOrLiveArguments,
 
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
@@ -145,9 +147,7 @@ impl Explanation {
 
 impl Arguments {
     pub(crate) fn run(self) -> CommandResult {
-        let fleet = self.fleet.load()?;
-        let mut simulation = fleet.simulation();
-        let outcome = simulation.run();
+        let (simulation, converged) = self.fleet.settled()?;
         let world = simulation.world();
         let object = resolve::object(world, &self.reference, self.namespace.as_deref())?;
         let explanation = explain(world, object);
@@ -158,7 +158,7 @@ impl Arguments {
             Format::Json => output::print_json(&explanation)?,
             Format::Yaml => output::print_yaml([&output::to_json(&explanation)?])?,
         }
-        Ok(if outcome.converged { Verdict::Good } else { Verdict::Bad })
+        Ok(if converged { Verdict::Good } else { Verdict::Bad })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `modelplane plan`: what applying manifests would change.
 //!
-//! The fleet as it is (`--against`) is simulated to a fixed point, the manifests are applied on top, and the
-//! simulation runs on. What differs is the plan. Reasons come from the scheduler: it is asked about the
+//! The fleet as it is (`--against`: manifests, or a control plane that runs) is simulated to a fixed point, the
+//! manifests are applied on top, and the simulation runs on. What differs is the plan. Reasons come from the scheduler: it is asked about the
 //! replicas as they were, on the fleet as it would be.
 
 mod capacity;
@@ -16,12 +16,15 @@ use modelplane_core::simulate::{Simulation, World};
 use serde::Serialize;
 
 use crate::fleet::{Fleet, FleetArguments};
+use crate::live::LiveArguments;
 use crate::outcome::{CommandError, CommandResult, Verdict};
 use crate::output::{self, Format};
+use crate::process;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   modelplane plan -f new-model.yaml --against fleet/
+  modelplane plan -f new-model.yaml --against ~/.kube/config
   modelplane plan -f drain.yaml --against fleet/ -o json
 
 Without --against the fleet is taken to be empty. Objects that are not among the manifests stay.")]
@@ -29,8 +32,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     fleet: FleetArguments,
 
-    /// The fleet as it is: a file or folder of manifests
-    #[arg(long, value_name = "PATH")]
+    /// The fleet as it is: the kubeconfig of a running control plane, or a file or folder of manifests
+    #[arg(long, value_name = "KUBECONFIG|PATH")]
     against: Option<PathBuf>,
 
     /// How to print
@@ -65,7 +68,7 @@ impl Arguments {
         let new = self.fleet.load()?;
         let (before, settled_before) = match &self.against {
             None => (self.fleet.nothing().simulation(), true),
-            Some(path) => settle(&self.current_fleet(path)?),
+            Some(path) => self.current_fleet(path)?,
         };
         let mut after = before.clone();
         after.apply(new.manifests.values().map(|manifest| manifest.body.clone()));
@@ -80,23 +83,19 @@ impl Arguments {
         Ok(if settled_before && settled_after { Verdict::Good } else { Verdict::Bad })
     }
 
-    fn current_fleet(&self, path: &Path) -> Result<Fleet, CommandError> {
+    /// The fleet as it is, and whether it stands still.
+    fn current_fleet(&self, path: &Path) -> Result<(Simulation, bool), CommandError> {
         let fleet = self.fleet.of_path(path).load()?;
-        if fleet.manifests.keys().any(|key| key.kind == "Config" && key.group.is_empty()) {
-            return Err(CommandError::new(format!(
-                "--against {} is a kubeconfig: planning against a live API server is not supported yet",
-                path.display()
-            ))
-            .with_hint("name a file or folder with the fleet's manifests"));
+        if !fleet.manifests.keys().any(|key| key.kind == "Config" && key.group.is_empty()) {
+            return Ok(fleet.settled());
         }
-        Ok(fleet)
+        let options = self.fleet.options();
+        let live = LiveArguments::of_kubeconfig(path);
+        let fleet = async { live.connect().await?.fleet(options).await };
+        let mut simulation = process::runtime()?.block_on(fleet)?;
+        let converged = simulation.run().converged;
+        Ok((simulation, converged))
     }
-}
-
-fn settle(fleet: &Fleet) -> (Simulation, bool) {
-    let mut simulation = fleet.simulation();
-    let converged = simulation.run().converged;
-    (simulation, converged)
 }
 
 impl Plan {

@@ -5,7 +5,7 @@ use modelplane_core::schedule::{self, Capacity, PoolCapacity};
 use modelplane_core::simulate::{StoredObject, World};
 use serde::Serialize;
 
-use crate::fleet::FleetArguments;
+use crate::fleet::FleetOrLiveArguments;
 use crate::outcome::{CommandResult, Verdict};
 use crate::output::{self, Format};
 use crate::view::{
@@ -13,13 +13,15 @@ use crate::view::{
 };
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  modelplane status
   modelplane status -f examples/two-clouds
 
-Figures are those of a simulation in which everything that can become ready has.")]
+Without -f the running control plane is read, by $KUBECONFIG or --kubeconfig. With it, figures are those of a
+simulation in which everything that can become ready has.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    fleet: FleetArguments,
+    fleet: FleetOrLiveArguments,
 
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
@@ -82,15 +84,14 @@ struct Cache {
 
 impl Arguments {
     pub(crate) fn run(self) -> CommandResult {
-        let mut simulation = self.fleet.load()?.simulation();
-        let outcome = simulation.run();
+        let (simulation, converged) = self.fleet.settled()?;
         let status = Status::of(simulation.world());
         match self.output {
             Format::Table => output::print(&status.describe())?,
             Format::Json => output::print_json(&status)?,
             Format::Yaml => output::print_yaml([&output::to_json(&status)?])?,
         }
-        Ok(if outcome.converged { Verdict::Good } else { Verdict::Bad })
+        Ok(if converged { Verdict::Good } else { Verdict::Bad })
     }
 }
 

@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use modelplane_apiserver::Identity;
 
-use self::control_plane::{ControlPlane, Settings};
+use self::control_plane::{ControlPlane, GatewaySettings, Settings};
 use self::data::DataFolder;
 use crate::outcome::{CommandError, CommandResult, Verdict};
 use crate::output::print;
@@ -20,8 +21,10 @@ use crate::process;
 
 /// Where the API server listens unless told.
 const API_ADDRESS: &str = "127.0.0.1:7443";
-/// Where the gateway listens unless told.
-const GATEWAY_ADDRESS: &str = "127.0.0.1:8080";
+/// File of the data folder for who may read everything but secrets.
+const READER_KUBECONFIG: &str = "kubeconfig-readonly";
+/// Where it listens if that is taken.
+const ANY_PORT: &str = "127.0.0.1:0";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -65,6 +68,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
 
+    /// Let administrators ask the API server at /debug/profile what it is busy with
+    #[arg(long)]
+    debug_profile: bool,
+
     /// Simulate two clusters, serve a model on them, send it a request, and show the answer; implies --ephemeral
     #[arg(long, conflicts_with = "data_dir")]
     demo: bool,
@@ -93,16 +100,21 @@ impl Arguments {
         };
         let settings = Settings {
             store: (!data.is_temporary()).then(|| data.file("store.redb")),
-            listen: bind(self.listen, API_ADDRESS, "--listen").await?,
-            gateway_listen: bind(self.gateway_listen, GATEWAY_ADDRESS, "--gateway-listen").await?,
-            gateway_listen_tls: self.gateway_listen_tls,
-            gateway_admin_listen: self.gateway_admin_listen,
+            listen: bind(self.listen)?,
+            gateway: GatewaySettings {
+                listen: self.gateway_listen,
+                listen_tls: self.gateway_listen_tls,
+                listen_admin: self.gateway_admin_listen,
+            },
             simulate_clouds: self.simulate_clouds,
             audit_log: self.audit_log.clone(),
+            debug_profile: self.debug_profile,
         };
         let control_plane = ControlPlane::start(settings).await?;
         let kubeconfig = self.kubeconfig.clone().unwrap_or_else(|| data.file("kubeconfig"));
-        data::write_private(&kubeconfig, &control_plane.kubeconfig()?)?;
+        data::write_private(&kubeconfig, &control_plane.kubeconfig(&Identity::admin())?)?;
+        let reader = data.file(READER_KUBECONFIG);
+        data::write_private(&reader, &control_plane.kubeconfig(&Identity::reader())?)?;
         let took = started.elapsed();
         print(&greeting(&control_plane, &data, &kubeconfig, took.as_secs_f64()))?;
         if self.demo {
@@ -119,6 +131,7 @@ impl Arguments {
                 }
             }
         } else {
+            print(&next(&kubeconfig))?;
             process::asked_to_stop().await;
         }
         print("stopping\n")?;
@@ -128,27 +141,23 @@ impl Arguments {
 }
 
 /// Listens where asked, or at the usual address, or, if that is taken, on any free port.
-async fn bind(
-    asked: Option<SocketAddr>,
-    usual: &str,
-    flag: &str,
-) -> Result<std::net::TcpListener, CommandError> {
+fn bind(asked: Option<SocketAddr>) -> Result<std::net::TcpListener, CommandError> {
     let bound = match asked {
         Some(address) => std::net::TcpListener::bind(address),
-        None => std::net::TcpListener::bind(usual).or_else(|_| std::net::TcpListener::bind("127.0.0.1:0")),
+        None => std::net::TcpListener::bind(API_ADDRESS).or_else(|_| std::net::TcpListener::bind(ANY_PORT)),
     };
     let listener = bound.map_err(|error| {
-        let address = asked.map_or_else(|| usual.to_owned(), |address| address.to_string());
-        CommandError::new(format!("{flag}: cannot listen on {address}: {error}"))
+        let address = asked.map_or_else(|| API_ADDRESS.to_owned(), |address| address.to_string());
+        CommandError::new(format!("--listen: cannot listen on {address}: {error}"))
             .with_hint("give another address, or 127.0.0.1:0 for any free port")
     })?;
     listener
         .set_nonblocking(true)
-        .map_err(|error| CommandError::new(format!("{flag}: cannot use the listener: {error}")))?;
+        .map_err(|error| CommandError::new(format!("--listen: cannot use the listener: {error}")))?;
     Ok(listener)
 }
 
-/// What a user needs to go on.
+/// Where everything is.
 fn greeting(
     control_plane: &ControlPlane,
     data: &DataFolder,
@@ -162,11 +171,19 @@ fn greeting(
     };
     format!(
         "Modelplane is up after {seconds:.2} s\n\
-         \n  API         {}\n  gateway     {}\n  kubeconfig  {}\n  data        {place}\n\
-         \nNext:\n  export KUBECONFIG={}\n  kubectl get inferenceclusters,modeldeployments,modelservices -A\n\n",
+         \n  API         {}\n  gateway     {}\n  kubeconfig  {}\n  read-only   {}\n  data        {place}\n\n",
         control_plane.api_url(),
         control_plane.gateway_url(),
         kubeconfig.display(),
-        kubeconfig.display(),
+        data.file(READER_KUBECONFIG).display(),
+    )
+}
+
+/// How to go on.
+fn next(kubeconfig: &std::path::Path) -> String {
+    format!(
+        "Next:\n  export KUBECONFIG={}\n  modelplane cluster simulate dc-east --pool l4=existing-l4-1x:4\n  \
+         kubectl get inferenceclusters,modeldeployments,modelservices -A\n\n",
+        kubeconfig.display()
     )
 }

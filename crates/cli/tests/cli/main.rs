@@ -5,6 +5,7 @@
 
 mod golden;
 mod recorded_examples;
+mod up;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ use crate::document::Document;
 const MAX_REQUIREMENT_ROUNDS: usize = 5;
 
 /// Annotation that names a composed resource within its composite.
-const RESOURCE_NAME_ANNOTATION: &str = "crossplane.io/composition-resource-name";
+pub(super) const RESOURCE_NAME_ANNOTATION: &str = "crossplane.io/composition-resource-name";
 /// Label that names the composite of a composed resource.
 const COMPOSITE_LABEL: &str = "crossplane.io/composite";
 
@@ -219,6 +219,12 @@ fn apply(world: &mut World, composite: &ObjectKey, answer: &Answer) -> Result<bo
         // A body without a kind marks something an earlier pass composed and this one only reports on.
         if body.get("kind").is_none() {
             kept.extend(known.cloned());
+            continue;
+        }
+        if let Some(key) = known.filter(|key| world.was_observed_as(key, &body)) {
+            world.remember_desired(key, bytes);
+            world.declare_ready(key, *ready == Ready::True);
+            kept.insert(key.clone());
             continue;
         }
         let owner = Owner { composite: composite.clone(), resource_key: resource_key.clone() };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::observed;
 use crate::compose;
 use crate::document::{Document, encode};
 
@@ -43,6 +44,8 @@ pub struct StoredObject {
     /// The object as its composition last wanted it, as Struct wire bytes; empty if none did.
     desired: Vec<u8>,
     composite: bool,
+    /// Whether an API server reported it.
+    observed: bool,
     /// Revision of the world in which it last changed.
     pub(super) revision: u64,
     /// Revision for which its provider had nothing more to do.
@@ -115,6 +118,7 @@ impl StoredObject {
             body,
             desired: Vec::new(),
             composite,
+            observed: false,
             revision: 0,
             settled_at: 0,
             wire,
@@ -165,6 +169,7 @@ impl World {
             return key;
         }
         let declared_ready = old.is_some_and(|old| old.declared_ready);
+        let observed = old.is_some_and(|old| old.observed);
         self.note(&key);
         self.disown(&key);
         if let Some(owner) = &owner {
@@ -172,9 +177,33 @@ impl World {
             siblings.insert(owner.resource_key.clone(), key.clone());
         }
         let revision = self.revision;
-        let object = StoredObject { declared_ready, revision, ..StoredObject::new(body, owner) };
+        let object = StoredObject { declared_ready, observed, revision, ..StoredObject::new(body, owner) };
         self.objects.insert(key.clone(), object);
         key
+    }
+
+    /// Puts in an object as an API server reported it, with nothing left to do for its provider.
+    pub fn observe(&mut self, mut body: Value) {
+        observed::strip(&mut body);
+        let owner = observed::owner_of(&body);
+        let key = self.apply(body, owner);
+        if let Some(object) = self.objects.get_mut(&key) {
+            object.observed = true;
+            object.settled_at = object.revision;
+        }
+    }
+
+    /// Applies a manifest: over an object that an API server reported, as it would.
+    pub fn apply_manifest(&mut self, manifest: Value) -> ObjectKey {
+        let key = ObjectKey::of(&manifest);
+        match self.objects.get(&key).filter(|object| object.observed) {
+            Some(there) => {
+                let applied = observed::apply(&there.body, &manifest);
+                let owner = there.owner.clone();
+                self.apply(applied, owner)
+            }
+            None => self.apply(manifest, None),
+        }
     }
 
     /// Replaces an object's status.
@@ -275,6 +304,13 @@ impl World {
     /// Whether the object is there and was last wanted exactly like that.
     pub(super) fn is_as_desired(&self, key: &ObjectKey, bytes: &[u8]) -> bool {
         self.objects.get(key).is_some_and(|object| object.desired == bytes)
+    }
+
+    /// Whether an API server reported the object, and it has all that its composition wants.
+    pub(super) fn was_observed_as(&self, key: &ObjectKey, desired: &Value) -> bool {
+        let untouched = |object: &&StoredObject| object.observed && object.desired.is_empty();
+        let object = self.objects.get(key).filter(untouched);
+        object.is_some_and(|object| observed::covers(&object.body, desired))
     }
 
     /// Notes what the object's composition wants.

@@ -37,18 +37,18 @@ pub(super) struct Totals {
 }
 
 pub(super) fn changes(worlds: Worlds<'_>, new: &Fleet) -> (Vec<Change>, Totals) {
-    let of_manifest = |key: &ObjectKey, body: &Value| {
+    let of_manifest = |key: &ObjectKey| {
         let object = key.to_string();
         match worlds.before.get(key) {
             None => Some(Change { action: Action::Create, object, fields: Vec::new() }),
             Some(old) => {
-                let fields = differing(&old.body, body);
+                // As applied: what others wrote to a live object stays.
+                let fields = differing(&old.body, &worlds.after.get(key)?.body);
                 (!fields.is_empty()).then_some(Change { action: Action::Change, object, fields })
             }
         }
     };
-    let objects =
-        new.manifests.iter().filter_map(|(key, manifest)| of_manifest(key, &manifest.body)).collect();
+    let objects = new.manifests.keys().filter_map(of_manifest).collect();
     (objects, totals(worlds))
 }
 

@@ -2,10 +2,12 @@
 //!
 //! All parts talk to the API server through its in-process service: nothing of theirs crosses a socket.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use modelplane_api::kind::Object as _;
+use modelplane_api::model_deployment::ModelDeployment;
 use modelplane_apiserver::{ApiServer, DataLocation, Identity, Profile};
 use modelplane_engine::gateway_api::{self, Address};
 use modelplane_engine::{Config, Engine};
@@ -18,18 +20,27 @@ use tokio::task::JoinHandle;
 use super::connector::Connector;
 use crate::outcome::{CommandError, with_causes};
 
+/// Port of the gateway unless told.
+const GATEWAY_PORT: u16 = 8080;
+
 /// How to run.
 pub(super) struct Settings {
     /// The store's file; none keeps everything in memory.
     pub(super) store: Option<PathBuf>,
     /// Listener of the API server.
     pub(super) listen: TcpListener,
-    /// Listener of the gateway.
-    pub(super) gateway_listen: TcpListener,
-    pub(super) gateway_listen_tls: Option<SocketAddr>,
-    pub(super) gateway_admin_listen: Option<SocketAddr>,
+    pub(super) gateway: GatewaySettings,
     pub(super) simulate_clouds: bool,
     pub(super) audit_log: Option<PathBuf>,
+    pub(super) debug_profile: bool,
+}
+
+/// Where the gateway listens.
+pub(super) struct GatewaySettings {
+    /// Plain HTTP; at the usual address, or on any free port, unless given.
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) listen_tls: Option<SocketAddr>,
+    pub(super) listen_admin: Option<SocketAddr>,
 }
 
 /// A running control plane.
@@ -52,6 +63,9 @@ impl ControlPlane {
         let mut options = modelplane_apiserver::Options::in_memory(Profile::Workload);
         options.data = data;
         options.audit_log = settings.audit_log;
+        options.debug_profile = settings.debug_profile;
+        // What ML teams may edit in their namespace.
+        options.groups = vec![ModelDeployment::INFO.group.to_owned()];
         let api = Arc::new(ApiServer::start(options).await.map_err(with_causes)?);
         let client = component(&api, "modelplane-engine");
         let (stop, stopped) = watch::channel(false);
@@ -70,17 +84,12 @@ impl ControlPlane {
         config.simulate_control_plane = true;
         let engine = Engine::start(config).await.map_err(with_causes)?;
 
-        let gateway_address = settings.gateway_listen.local_addr().map_err(CommandError::new)?;
-        let mut options = modelplane_gateway::Options::new(gateway_address);
-        options.listen_tls = settings.gateway_listen_tls;
-        options.listen_admin = settings.gateway_admin_listen;
-        // Its port is known now; the gateway opens it again itself.
-        drop(settings.gateway_listen);
-        let gateway = Gateway::bind(options).map_err(with_causes)?;
+        let gateway = bind_gateway(&settings.gateway)?;
+        let gateway_address = gateway.address();
         let source = KubernetesRoutes::new(component(&api, "modelplane-gateway"));
         tasks.push(tokio::spawn(gateway.serve(source, until(stopped))));
         let report = gateway_api::Settings {
-            address: Address::HostPort(gateway_address.to_string()),
+            address: Address::HostPort(reachable(gateway_address).to_string()),
             stands_in: true,
         };
         let reporter = tokio::spawn(gateway_api::report(component(&api, "modelplane-gateway"), report));
@@ -93,16 +102,16 @@ impl ControlPlane {
     }
 
     pub(super) fn api_url(&self) -> String {
-        format!("https://{}", self.api_address)
+        format!("https://{}", reachable(self.api_address))
     }
 
     pub(super) fn gateway_url(&self) -> String {
-        format!("http://{}", self.gateway_address)
+        format!("http://{}", reachable(self.gateway_address))
     }
 
-    /// A kubeconfig for an administrator.
-    pub(super) fn kubeconfig(&self) -> Result<String, CommandError> {
-        self.api.kubeconfig(&Identity::admin(), &self.api_url()).map_err(with_causes)
+    /// A kubeconfig for that user.
+    pub(super) fn kubeconfig(&self, user: &Identity) -> Result<String, CommandError> {
+        self.api.kubeconfig(user, &self.api_url()).map_err(with_causes)
     }
 
     /// Stops in the order in which nothing is missed: who writes first, what is written to last.
@@ -124,6 +133,15 @@ impl ControlPlane {
     }
 }
 
+/// The address by which this machine reaches a listener, which may listen on all interfaces.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
+}
+
 async fn serve_api(
     api: Arc<ApiServer>,
     listener: tokio::net::TcpListener,
@@ -132,6 +150,25 @@ async fn serve_api(
     if let Err(error) = api.serve(listener, shutdown).await {
         tracing::error!(%error, "the API server stopped");
     }
+}
+
+/// The gateway at its address, or, if none is asked for and the usual one is taken, on any free port.
+fn bind_gateway(settings: &GatewaySettings) -> Result<Gateway, CommandError> {
+    let at = |listen: SocketAddr| {
+        let mut options = modelplane_gateway::Options::new(listen);
+        options.listen_tls = settings.listen_tls;
+        options.listen_admin = settings.listen_admin;
+        Gateway::bind(options)
+    };
+    let bound = match settings.listen {
+        Some(listen) => at(listen),
+        None => {
+            at((Ipv4Addr::LOCALHOST, GATEWAY_PORT).into()).or_else(|_| at((Ipv4Addr::LOCALHOST, 0).into()))
+        }
+    };
+    bound.map_err(|error| {
+        with_causes(error).with_hint("give another --gateway-listen, or 127.0.0.1:0 for any free port")
+    })
 }
 
 /// An in-process client for a part of this process.
