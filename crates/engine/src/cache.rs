@@ -23,6 +23,11 @@ use crate::object::{Stored, group};
 pub trait Listener: Send + Sync {
     /// An object appeared, changed or went.
     fn changed(&self, change: &Change);
+
+    /// The API server does not answer, or does not accept who asks.
+    fn failing(&self, error: &ClientError) {
+        let _ = error;
+    }
 }
 
 /// The kinds of one API server.
@@ -41,6 +46,16 @@ pub enum CacheError {
     /// The API server could not say what serves the kind.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The kind cannot be listed.
+    #[error("{kind} of {api_version} cannot be listed: {problem}")]
+    Failing {
+        /// `group/version`, or `v1`.
+        api_version: String,
+        /// Kind.
+        kind: String,
+        /// What the API server said last.
+        problem: String,
+    },
     /// The first list did not come in time.
     #[error("{kind} of {api_version} could not be listed in time")]
     Slow {
@@ -73,9 +88,11 @@ impl Caches {
     /// If the kind is not served, or cannot be listed.
     pub async fn kind(&self, api_version: &str, kind: &str) -> Result<Arc<KindCache>, CacheError> {
         let cache = self.start(api_version, kind).await?;
-        match tokio::time::timeout(FIRST_LIST, cache.synced()).await {
-            Ok(()) => Ok(cache),
-            Err(_) => Err(CacheError::Slow { api_version: api_version.to_owned(), kind: kind.to_owned() }),
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        match tokio::time::timeout(FIRST_LIST, cache.listed()).await {
+            Ok(Ok(())) => Ok(cache),
+            Ok(Err(problem)) => Err(CacheError::Failing { api_version, kind, problem }),
+            Err(_) => Err(CacheError::Slow { api_version, kind }),
         }
     }
 
@@ -89,8 +106,15 @@ impl Caches {
         if let Some(known) = self.known(&id) {
             return Ok(known);
         }
-        let resource = self.api.resource(api_version, kind).await?;
-        Ok(self.insert(id, resource))
+        match self.api.resource(api_version, kind).await {
+            Ok(resource) => Ok(self.insert(id, resource)),
+            Err(error) => {
+                if error.fault().is_some() {
+                    self.listener.failing(&error);
+                }
+                Err(error.into())
+            }
+        }
     }
 
     fn insert(&self, id: (String, String), resource: Resource) -> Arc<KindCache> {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::Stream;
 use kube::core::WatchEvent;
@@ -41,9 +42,24 @@ pub enum ClientError {
     /// The request could not be built.
     #[error("cannot build the request for {0}")]
     Request(String),
+    /// No answer came in time.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    Slow,
     /// The object cannot be handled.
     #[error("{0}")]
     Malformed(String),
+}
+
+/// How long a request may take; a watch may take longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a failure says about the server rather than about what was asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It does not answer.
+    Unreachable,
+    /// It does not accept who asks.
+    Unauthorized,
 }
 
 /// How to write an object.
@@ -93,8 +109,24 @@ impl std::fmt::Debug for ApiClient {
 fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        other => other.to_string(),
+        kube::Error::Service(error) => with_causes(error.as_ref()),
+        other => with_causes(other),
     }
+}
+
+/// An error and what caused it: a failed connection says only at the very end why it failed.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
 }
 
 impl From<kube::Error> for ClientError {
@@ -128,6 +160,19 @@ impl ClientError {
     /// Whether the object was refused for what it is: trying again without a change is pointless.
     pub fn is_invalid(&self) -> bool {
         matches!(self.code(), Some(400 | 422))
+    }
+
+    /// What is wrong with the server, if that is what made the request fail.
+    pub fn fault(&self) -> Option<Fault> {
+        match (self, self.code()) {
+            (_, Some(401)) => Some(Fault::Unauthorized),
+            (_, Some(_)) => None,
+            (Self::Slow, _) => Some(Fault::Unreachable),
+            (Self::Kube(error), _) if !matches!(error.as_ref(), kube::Error::SerdeError(_)) => {
+                Some(Fault::Unreachable)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the kind is not served.
@@ -184,8 +229,7 @@ impl ApiClient {
         }
         let path = if api_version.contains('/') { "apis" } else { "api" };
         let request = request("GET", &format!("/{path}/{api_version}"), "", None)?;
-        let answer: Result<Value, _> = self.client.request(request).await;
-        let listed = match answer.map_err(ClientError::from) {
+        let listed = match self.send(request).await {
             Ok(answer) => resources_of(api_version, &answer),
             Err(error) if error.is_not_found() => Vec::new(),
             Err(error) => return Err(error),
@@ -220,7 +264,7 @@ impl ApiClient {
         name: &str,
     ) -> Result<Option<Value>, ClientError> {
         let request = request("GET", &resource.item(namespace, name), "", None)?;
-        match self.client.request(request).await.map_err(ClientError::from) {
+        match self.send(request).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -250,7 +294,7 @@ impl ApiClient {
             add("labelSelector", labels);
         }
         let request = request("GET", &resource.collection(""), &text, None)?;
-        Ok(self.client.request(request).await?)
+        self.send(request).await
     }
 
     /// Events after a revision, in all namespaces, with bookmarks.
@@ -267,7 +311,10 @@ impl ApiClient {
         let query =
             format!("?watch=true&allowWatchBookmarks=true&resourceVersion={after}&timeoutSeconds={seconds}");
         let request = request("GET", &resource.collection(""), &query, None)?;
-        Ok(self.client.request_events(request).await?)
+        match tokio::time::timeout(PATIENCE, self.client.request_events(request)).await {
+            Ok(started) => Ok(started?),
+            Err(_) => Err(ClientError::Slow),
+        }
     }
 
     /// Creates an object.
@@ -278,7 +325,7 @@ impl ApiClient {
     pub async fn create(&self, resource: &Resource, object: &Value) -> Result<Value, ClientError> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let request = request("POST", &resource.collection(namespace), "", Some((JSON, object)))?;
-        Ok(self.client.request(request).await?)
+        self.send(request).await
     }
 
     /// Writes an object, or what `subresource` holds of it.
@@ -304,7 +351,7 @@ impl ApiClient {
             Write::Json => ("application/json-patch+json", format!("?fieldManager={MANAGER}")),
         };
         let request = request("PATCH", &path, &query, Some((content_type, body)))?;
-        Ok(self.client.request(request).await?)
+        self.send(request).await
     }
 
     /// Deletes an object if it still is the one of that uid; an object that is gone is fine.
@@ -329,10 +376,28 @@ impl ApiClient {
         }
         let path = resource.item(target.namespace, target.name);
         let request = request("DELETE", &path, "", Some((JSON, &options)))?;
-        let answer: Result<Value, _> = self.client.request(request).await;
-        match answer.map_err(ClientError::from) {
+        match self.send(request).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether the server answers and accepts who asks.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, [`ClientError::fault`] says in which way.
+    pub async fn probe(&self) -> Result<(), ClientError> {
+        match self.send(request("GET", "/version", "", None)?).await {
+            Err(error) if error.fault().is_some() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, ClientError> {
+        match tokio::time::timeout(PATIENCE, self.client.request(request)).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(ClientError::Slow),
         }
     }
 }

@@ -25,6 +25,9 @@ use crate::queue::WorkQueue;
 use crate::requirements::Requirements;
 use crate::usage::{self, UsageController, UsageIndex};
 
+/// How long work under way may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// What an engine works with.
 pub struct Config {
     /// The API server of the control plane.
@@ -310,10 +313,14 @@ impl Engine {
         &self.metrics
     }
 
-    /// Stops taking on work, lets what is under way end, and returns.
+    /// Stops taking on work, lets what is under way end, and returns. What does not end soon is cut off, as a
+    /// chart that is being installed: everything here goes on after a restart from wherever it stopped.
     pub async fn shutdown(mut self) {
         self.queues.iter().for_each(WorkQueue::close);
-        while self.tasks.join_next().await.is_some() {}
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            self.tasks.shutdown().await;
+        }
         self.caches.stop();
     }
 }

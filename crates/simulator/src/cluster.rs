@@ -1,6 +1,7 @@
 //! A running simulated cluster: its API server, the loop that carries plans out, its gateway and its engines.
 
 mod api;
+mod door;
 mod gate;
 
 use std::collections::HashMap;
@@ -73,10 +74,10 @@ impl Cluster {
     ///
     /// If its API server cannot be started or a port cannot be had.
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
-        let api = api::start(&settings.name).await?;
         let edge = Edge::bind().await.map_err(|source| listen_error(&settings.name, source))?;
         let address = edge.address();
         let (settings, receiver) = watch::channel(settings);
+        let api = api::start(receiver.clone()).await?;
         let client = ApiClient::new(kube::Client::new(api.service.clone(), "default"));
         let run = Loop {
             caches: Arc::new(Caches::new(
@@ -94,7 +95,8 @@ impl Cluster {
             engines: HashMap::new(),
         };
         let gate_settings = receiver.clone();
-        let tasks = vec![tokio::spawn(run.run()), tokio::spawn(edge.serve(receiver)), api.task];
+        let mut tasks = vec![tokio::spawn(run.run()), tokio::spawn(edge.serve(receiver))];
+        tasks.extend(api.tasks);
         Ok(Self {
             client: kube::Client::new(gate::Gate::new(api.service, gate_settings), "default"),
             server_url: api.server_url,

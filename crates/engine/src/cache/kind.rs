@@ -7,7 +7,7 @@ use modelplane_core::simulate::ObjectKey;
 use tokio::sync::watch;
 
 use super::Listener;
-use crate::client::Resource;
+use crate::client::{ClientError, Resource};
 use crate::object::Stored;
 
 /// Which objects of a kind are kept.
@@ -34,7 +34,15 @@ pub struct KindCache {
     keep: Keep,
     listener: Arc<dyn Listener>,
     state: RwLock<State>,
-    synced: watch::Sender<bool>,
+    first_list: watch::Sender<FirstList>,
+}
+
+/// How far the first list of a kind is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FirstList {
+    UnderWay,
+    Failing(String),
+    Done,
 }
 
 type Place = (String, String);
@@ -63,8 +71,8 @@ impl Change {
 
 impl KindCache {
     pub(super) fn new(resource: Resource, keep: Keep, listener: Arc<dyn Listener>) -> Self {
-        let (synced, _) = watch::channel(false);
-        Self { resource, keep, listener, state: RwLock::default(), synced }
+        let (first_list, _) = watch::channel(FirstList::UnderWay);
+        Self { resource, keep, listener, state: RwLock::default(), first_list }
     }
 
     /// What serves the kind.
@@ -73,10 +81,31 @@ impl KindCache {
     }
 
     /// Waits until the first list is in.
-    pub async fn synced(&self) {
-        let mut synced = self.synced.subscribe();
-        // Fails only if the sender is gone, which is a part of `self`.
-        let _ = synced.wait_for(|synced| *synced).await;
+    ///
+    /// # Errors
+    ///
+    /// What the API server said, if it cannot be had for now.
+    pub async fn listed(&self) -> Result<(), String> {
+        let mut first_list = self.first_list.subscribe();
+        match first_list.wait_for(|state| *state != FirstList::UnderWay).await.as_deref() {
+            Ok(FirstList::Failing(problem)) => Err(problem.clone()),
+            // The sender is a part of `self`, so it is there.
+            _ => Ok(()),
+        }
+    }
+
+    /// The API server cannot be listed or watched for now.
+    pub(super) fn failing(&self, error: &ClientError) {
+        self.first_list.send_if_modified(|state| {
+            let open = *state != FirstList::Done;
+            if open {
+                *state = FirstList::Failing(error.to_string());
+            }
+            open
+        });
+        if error.fault().is_some() {
+            self.listener.failing(error);
+        }
     }
 
     /// An object.
@@ -207,7 +236,7 @@ impl KindCache {
             changes.push(Change { old: Some(old), new: None });
         }
         drop(state);
-        self.synced.send_replace(true);
+        self.first_list.send_replace(FirstList::Done);
         changes.into_iter().for_each(|change| self.tell(Some(change)));
     }
 

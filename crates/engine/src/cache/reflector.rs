@@ -16,6 +16,8 @@ use crate::object::Stored;
 const PAGE: usize = 500;
 /// How long one watch lasts before it is renewed.
 const WATCH_SECONDS: u64 = 290;
+/// How long a watch may say nothing: bookmarks come about once a minute.
+const SILENCE: Duration = Duration::from_secs(150);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -26,7 +28,7 @@ enum End {
     /// The history it needs is gone.
     Expired,
     /// Something is wrong; wait a little.
-    Failed(String),
+    Failed(ClientError),
 }
 
 /// Runs until told to stop.
@@ -60,10 +62,11 @@ async fn follow(api: &ApiClient, cache: &KindCache) {
                     listed = true;
                     continue;
                 }
-                Err(error) => error.to_string(),
+                Err(error) => error,
             }
         };
-        tracing::debug!(kind = resource.kind, api_version = resource.api_version, problem, ?pause, "watch");
+        cache.failing(&problem);
+        tracing::debug!(kind = resource.kind, api_version = resource.api_version, %problem, ?pause, "watch");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
@@ -112,11 +115,17 @@ async fn watch_once(api: &ApiClient, cache: &KindCache) -> End {
         Ok(events) => events,
         Err(error) if error.code() == Some(410) => return End::Expired,
         Err(error) if error.is_not_found() => return End::Expired,
-        Err(error) => return End::Failed(error.to_string()),
+        Err(error) => return End::Failed(error),
     };
     let mut events = std::pin::pin!(events);
     let mut any = false;
-    while let Some(event) = events.next().await {
+    loop {
+        let event = match tokio::time::timeout(SILENCE, events.next()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => break,
+            // A connection that died without a word; a new one tells.
+            Err(_) => return End::Renew,
+        };
         any = true;
         match event {
             Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
@@ -135,10 +144,10 @@ async fn watch_once(api: &ApiClient, cache: &KindCache) -> End {
                 }
             }
             Ok(WatchEvent::Error(status)) if status.code == 410 => return End::Expired,
-            Ok(WatchEvent::Error(status)) => return End::Failed(status.message),
-            Err(error) => return End::Failed(error.to_string()),
+            Ok(WatchEvent::Error(status)) => return End::Failed(kube::Error::Api(status).into()),
+            Err(error) => return End::Failed(error.into()),
         }
     }
     // A watch that ends at once without a word is not to be renewed in a tight loop.
-    if any { End::Renew } else { End::Failed("the watch ended at once".to_owned()) }
+    if any { End::Renew } else { End::Failed(ClientError::Malformed("the watch ended at once".to_owned())) }
 }

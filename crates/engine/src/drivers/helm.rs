@@ -1,5 +1,8 @@
 //! Helm, behind a trait: the real program here, a stand-in for simulated clusters in
 //! [`simulated_helm`](super::simulated_helm).
+//!
+//! Helm 3 and 4 both do. Where their command lines differ, the program is asked once which it is; what there is
+//! of a release is read from its history, which both print alike.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,6 +12,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use crate::clusters::Cluster;
 
@@ -32,12 +36,18 @@ pub struct Chart {
     pub repository: String,
     /// Version.
     pub version: String,
+    /// The chart's package itself, in place of all of the above.
+    pub url: String,
     /// Values.
     pub values: Value,
+    /// Values by path (`a.b[0]`), which win over the others.
+    pub set: Vec<(String, String)>,
     /// Whether to wait until everything runs, and roll back if it does not.
     pub wait: Option<Duration>,
     /// Whether the release's namespace is to exist already.
     pub skip_create_namespace: bool,
+    /// Whether to leave out the definitions in the chart's `crds` folder.
+    pub skip_crds: bool,
 }
 
 /// What Helm says of a release.
@@ -55,7 +65,7 @@ pub struct ReleaseState {
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
     /// There is no such program.
-    #[error("cannot start {program}: {source}; install Helm or name it with --helm")]
+    #[error("cannot start {program}: {source}; install Helm 3 or 4 where this program finds it")]
     Start {
         /// The program.
         program: String,
@@ -104,13 +114,22 @@ pub trait HelmRunner: Send + Sync {
 }
 
 /// The `helm` program.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct HelmProgram {
     program: PathBuf,
+    major: OnceCell<Major>,
 }
 
-/// How long a command may take.
-const LIMIT: Duration = Duration::from_secs(600);
+/// Which Helm it is, as far as its command line differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Major {
+    Three,
+    /// Or later.
+    Four,
+}
+
+/// How long a command may take beside the waiting it was asked to do.
+const LIMIT: Duration = Duration::from_secs(300);
 /// How much of its complaint is kept, in characters.
 const KEPT: usize = 800;
 
@@ -123,15 +142,25 @@ impl Default for HelmProgram {
 impl HelmProgram {
     /// The program at this path, or of this name.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into() }
+        Self { program: program.into(), major: OnceCell::new() }
+    }
+
+    async fn major(&self) -> Result<Major, HelmError> {
+        let ask = async {
+            let mut command = Command::new(&self.program);
+            command.args(["version", "--short"]);
+            Ok(major(&self.output("version", command, LIMIT).await?))
+        };
+        self.major.get_or_try_init(|| ask).await.copied()
     }
 
     async fn run(
         &self,
         place: Place<'_>,
         arguments: &[String],
-        values: Option<&Value>,
+        chart: Option<&Chart>,
     ) -> Result<String, HelmError> {
+        let values = chart.map(|chart| &chart.values);
         let files = Files::write(place.cluster.kubeconfig.as_deref(), values).await?;
         let mut command = Command::new(&self.program);
         command.args(arguments).args(["--namespace", place.namespace]);
@@ -141,10 +170,16 @@ impl HelmProgram {
         if let Some(values) = &files.values {
             command.arg("--values").arg(values);
         }
+        let named = arguments.first().map(String::as_str).unwrap_or_default();
+        let limit = LIMIT + chart.and_then(|chart| chart.wait).unwrap_or_default();
+        self.output(named, command, limit).await
+    }
+
+    async fn output(&self, named: &str, mut command: Command, limit: Duration) -> Result<String, HelmError> {
         command.stdin(Stdio::null()).kill_on_drop(true);
-        let named = arguments.first().cloned().unwrap_or_default();
-        let output = match tokio::time::timeout(LIMIT, command.output()).await {
-            Err(_) => return Err(HelmError::Slow { command: named, limit: LIMIT }),
+        let named = named.to_owned();
+        let output = match tokio::time::timeout(limit, command.output()).await {
+            Err(_) => return Err(HelmError::Slow { command: named, limit }),
             Ok(Err(source)) => {
                 return Err(HelmError::Start { program: self.program.display().to_string(), source });
             }
@@ -160,11 +195,17 @@ impl HelmProgram {
     }
 
     async fn look(&self, place: Place<'_>) -> Result<Option<ReleaseState>, HelmError> {
-        let arguments =
-            texts(&["list", "--all", "--output", "json", "--filter", &format!("^{}$", place.name)]);
-        let listed = self.run(place, &arguments, None).await?;
+        let arguments = texts(&["history", place.name, "--max", "1", "--output", "json"]);
+        let listed = match self.run(place, &arguments, None).await {
+            Err(HelmError::Failed { message, .. }) if message.contains("release: not found") => {
+                return Ok(None);
+            }
+            listed => listed?,
+        };
         let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
-        Ok(listed.as_array().and_then(|list| list.first()).map(state))
+        let last = listed.as_array().and_then(|list| list.last()).map(state);
+        // One that was uninstalled with its history kept is not there any more.
+        Ok(last.filter(|last| last.state != "uninstalled"))
     }
 
     /// Brings a release that was interrupted back to where it can be upgraded.
@@ -193,7 +234,8 @@ impl HelmRunner for HelmProgram {
             if let Some(known) = known {
                 self.recover(place, known).await?;
             }
-            self.run(place, &upgrade(place.name, chart), Some(&chart.values)).await?;
+            let arguments = upgrade(place.name, chart, self.major().await?);
+            self.run(place, &arguments, Some(chart)).await?;
             let after = self.look(place).await?;
             after.ok_or_else(|| {
                 HelmError::Other(format!("release {} is not there after its upgrade", place.name))
@@ -213,10 +255,18 @@ fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }
 
+/// Which Helm says that of itself: `v3.19.0+g3d8990f`, for example.
+fn major(version: &str) -> Major {
+    let number = version.trim().trim_start_matches('v').split('.').next().unwrap_or_default();
+    if number == "3" { Major::Three } else { Major::Four }
+}
+
 /// The arguments that install or upgrade a release.
-fn upgrade(name: &str, chart: &Chart) -> Vec<String> {
+fn upgrade(name: &str, chart: &Chart, major: Major) -> Vec<String> {
     let mut arguments = texts(&["upgrade", "--install", name]);
-    if chart.repository.starts_with("oci://") {
+    if !chart.url.is_empty() {
+        arguments.push(chart.url.clone());
+    } else if chart.repository.starts_with("oci://") {
         arguments.push(format!("{}/{}", chart.repository.trim_end_matches('/'), chart.name));
     } else {
         arguments.push(chart.name.clone());
@@ -224,27 +274,33 @@ fn upgrade(name: &str, chart: &Chart) -> Vec<String> {
             arguments.extend(texts(&["--repo", &chart.repository]));
         }
     }
-    if !chart.version.is_empty() {
+    if !chart.version.is_empty() && chart.url.is_empty() {
         arguments.extend(texts(&["--version", &chart.version]));
+    }
+    for (path, value) in &chart.set {
+        arguments.extend(texts(&["--set", &format!("{path}={value}")]));
     }
     if !chart.skip_create_namespace {
         arguments.push("--create-namespace".to_owned());
     }
+    if chart.skip_crds {
+        arguments.push("--skip-crds".to_owned());
+    }
     if let Some(limit) = chart.wait {
-        arguments.extend(texts(&["--wait", "--atomic", "--timeout", &format!("{}s", limit.as_secs())]));
+        let roll_back = match major {
+            Major::Three => "--atomic",
+            Major::Four => "--rollback-on-failure",
+        };
+        arguments.extend(texts(&["--wait", roll_back, "--timeout", &format!("{}s", limit.as_secs())]));
     }
     arguments
 }
 
-/// An entry of `helm list --output json`.
+/// An entry of `helm history --output json`.
 fn state(entry: &Value) -> ReleaseState {
-    let revision = match &entry["revision"] {
-        Value::String(text) => text.parse().unwrap_or_default(),
-        number => number.as_i64().unwrap_or_default(),
-    };
-    let state = entry["status"].as_str().unwrap_or_default().to_owned();
-    let description = entry["chart"].as_str().unwrap_or_default().to_owned();
-    ReleaseState { state, revision, description }
+    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    let revision = entry["revision"].as_i64().unwrap_or_default();
+    ReleaseState { state: text("status"), revision, description: text("description") }
 }
 
 /// Files for one command, which nobody else can read and which are gone afterwards.
@@ -307,40 +363,75 @@ mod tests {
             name: "c".to_owned(),
             repository: repository.to_owned(),
             version: "1.2".to_owned(),
+            url: String::new(),
             values: json!({}),
+            set: Vec::new(),
             wait,
             skip_create_namespace: false,
+            skip_crds: false,
         }
     }
 
     #[test]
     fn charts_come_from_repositories_of_both_kinds() {
-        for (name, chart, expected) in [
+        let slow = Some(Duration::from_secs(90));
+        let with_set = Chart { set: vec![("a.b".to_owned(), "1".to_owned())], ..chart("oci://r", None) };
+        let package = Chart { url: "https://r/c-3.tgz".to_owned(), skip_crds: true, ..chart("", None) };
+        let rest = "--version 1.2 --create-namespace";
+        for (name, chart, major, expected) in [
+            ("a repository", chart("https://r", None), Major::Three, format!("c --repo https://r {rest}")),
+            ("a registry", chart("oci://r/x/", None), Major::Four, format!("oci://r/x/c {rest}")),
             (
-                "a repository",
-                chart("https://r", None),
-                "upgrade --install n c --repo https://r --version 1.2 --create-namespace",
+                "a package",
+                package,
+                Major::Four,
+                "https://r/c-3.tgz --create-namespace --skip-crds".to_owned(),
             ),
             (
-                "a registry",
-                chart("oci://r/x/", None),
-                "upgrade --install n oci://r/x/c --version 1.2 --create-namespace",
+                "values by path",
+                with_set,
+                Major::Three,
+                "oci://r/c --version 1.2 --set a.b=1 --create-namespace".to_owned(),
             ),
             (
-                "waiting",
-                chart("oci://r", Some(Duration::from_secs(90))),
-                "upgrade --install n oci://r/c --version 1.2 --create-namespace --wait --atomic --timeout 90s",
+                "Helm 3 waits",
+                chart("oci://r", slow),
+                Major::Three,
+                format!("oci://r/c {rest} --wait --atomic --timeout 90s"),
+            ),
+            (
+                "Helm 4 waits",
+                chart("oci://r", slow),
+                Major::Four,
+                format!("oci://r/c {rest} --wait --rollback-on-failure --timeout 90s"),
             ),
         ] {
-            assert_eq!(upgrade("n", &chart).join(" "), expected, "{name}");
+            let arguments = upgrade("n", &chart, major).join(" ");
+            assert_eq!(arguments, format!("upgrade --install n {expected}"), "{name}");
         }
     }
 
     #[test]
-    fn a_listed_release_has_its_revision_as_text() {
-        let entry = json!({"name": "n", "revision": "3", "status": "deployed", "chart": "c-1.2"});
-        let expected =
-            ReleaseState { state: "deployed".to_owned(), revision: 3, description: "c-1.2".to_owned() };
+    fn helm_says_which_it_is() {
+        for (text, expected) in [
+            ("v3.19.0+g3d8990f\n", Major::Three),
+            ("v4.3.1+gc0d08d0", Major::Four),
+            ("v5.0.0", Major::Four),
+            ("", Major::Four),
+        ] {
+            assert_eq!(major(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_revision_tells_the_state_of_a_release() {
+        let entry =
+            json!({"revision": 3, "status": "deployed", "chart": "c-1.2", "description": "Upgrade complete"});
+        let expected = ReleaseState {
+            state: "deployed".to_owned(),
+            revision: 3,
+            description: "Upgrade complete".to_owned(),
+        };
         assert_eq!(state(&entry), expected);
     }
 

@@ -212,7 +212,7 @@ impl ObjectDriver {
         let write = Write::Apply(&manager);
         let written =
             task.cluster.caches.api().write(kind.resource(), &Target::of(target), write, &body).await;
-        let written = match written {
+        let written = match task.cluster.note(written) {
             Ok(written) => written,
             Err(error) if error.is_invalid() => return Err(Problem::Unusable(format!("{target}: {error}"))),
             // Applied, so it is the namespace that is not found.
@@ -289,19 +289,27 @@ impl ObjectDriver {
         let target = &task.target;
         let api = task.cluster.caches.api();
         let live = api.get(kind.resource(), &target.namespace, &target.name).await;
-        let live = live.map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
+        let live = task.cluster.note(live).map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
         let Some(live) = live.and_then(Stored::from_value) else { return Ok(true) };
         if live.is_deleting() {
             return Ok(false);
         }
         let deleted =
             api.delete(kind.resource(), &Target::of(target), Some(&live.uid), Propagation::Background).await;
-        deleted.map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
+        task.cluster.note(deleted).map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
         let left = api.get(kind.resource(), &target.namespace, &target.name).await;
         Ok(left.map_err(|error| Problem::Failed(format!("{target}: {error}")))?.is_none())
     }
 
     async fn fail(&self, object: &Stored, problem: Problem) -> Result<Next, ReconcileError> {
+        // If it is the cluster's fault, that is what is to be said.
+        let problem = match problem {
+            Problem::Failed(_) | Problem::Waiting(_) => {
+                let cluster = self.clusters.of(&User { object, queue: &self.queue }).await;
+                cluster.err().map_or(problem, Problem::Access)
+            }
+            problem => problem,
+        };
         let is_waiting = matches!(problem, Problem::Waiting(_));
         let (reason, message, retry) = match problem {
             Problem::Engine(error) => return Err(error),
@@ -350,7 +358,7 @@ async fn observe(
         return Ok(Some(live));
     }
     let found = cluster.caches.api().get(kind.resource(), &target.namespace, &target.name).await;
-    let found = found.map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
+    let found = cluster.note(found).map_err(|error| Problem::Failed(format!("{target}: {error}")))?;
     let Some(found) = found else { return Ok(None) };
     Ok(cluster.caches.put(found))
 }

@@ -53,6 +53,8 @@ enum Problem {
     Access(AccessError),
     Unusable(String),
     Helm(HelmError),
+    /// The same, with what it left behind.
+    Left(String),
     Engine(ReconcileError),
 }
 
@@ -88,8 +90,17 @@ impl Controller for ReleaseDriver {
         let user = User { object: &release, queue: &self.queue };
         let outcome = match self.clusters.of(&user).await {
             Err(error) => Err(Problem::Access(error)),
-            Ok(cluster) if release.is_deleting() => self.delete(&release, &cluster).await,
-            Ok(cluster) => self.keep(&release, &cluster).await,
+            Ok(cluster) => {
+                let outcome = match release.is_deleting() {
+                    true => self.delete(&release, &cluster).await,
+                    false => self.keep(&release, &cluster).await,
+                };
+                if matches!(outcome, Err(Problem::Helm(_) | Problem::Left(_))) {
+                    // Helm does not say whether it was the cluster's fault.
+                    cluster.suspect();
+                }
+                outcome
+            }
         };
         match outcome {
             Ok(next) => Ok(next),
@@ -106,6 +117,9 @@ impl ReleaseDriver {
     async fn keep(&self, release: &Arc<Stored>, cluster: &Arc<Cluster>) -> Result<Next, Problem> {
         let chart = chart(release).map_err(Problem::Unusable)?;
         let name = external_name(release).to_owned();
+        if name.starts_with('-') {
+            return Err(Problem::Unusable(format!("the release's name {name:?} begins with a dash")));
+        }
         let labels: &[(&str, &str)] = if cluster.simulated { &[(SIMULATED_LABEL, "true")] } else { &[] };
         let release = adopt(&self.caches, release, &[(EXTERNAL_NAME_ANNOTATION, &name)], labels).await?;
         let digest = digest(&chart);
@@ -129,7 +143,10 @@ impl ReleaseDriver {
             }
             known => {
                 tracing::info!(release = %release.key, chart = chart.name, version = chart.version, "deploying");
-                helm.deploy(place, &chart, known.as_ref()).await?
+                match helm.deploy(place, &chart, known.as_ref()).await {
+                    Ok(deployed) => deployed,
+                    Err(error) => return Err(self.rolled_back(&release, place, error).await),
+                }
             }
         };
         self.looked
@@ -139,6 +156,17 @@ impl ReleaseDriver {
         let mark = format!("{digest}:{}", deployed.revision);
         let release = adopt(&self.caches, &release, &[(DEPLOYED_ANNOTATION, &mark)], &[]).await?;
         self.observed(&release, &deployed).await
+    }
+
+    /// Reports what a failed deployment left behind, and adds that to the error.
+    async fn rolled_back(&self, release: &Stored, place: Place<'_>, error: HelmError) -> Problem {
+        let Ok(Some(left)) = self.runner(place.cluster).state(place).await else { return error.into() };
+        let conditions = vec![readiness(&left)];
+        let at_provider = Some(at_provider(&left));
+        if let Err(error) = report(&self.caches, release, Report { conditions, at_provider }).await {
+            return error.into();
+        }
+        Problem::Left(format!("{error}; revision {} is {}: {}", left.revision, left.state, left.description))
     }
 
     /// Whether Helm need not be asked: this very chart is deployed, and was seen to be not long ago.
@@ -151,16 +179,11 @@ impl ReleaseDriver {
     }
 
     async fn observed(&self, release: &Stored, state: &ReleaseState) -> Result<Next, Problem> {
-        let ready = state.state == "deployed";
-        let message = format!("the release is {}", state.state);
-        let condition = match ready {
-            true => NewCondition::new("Ready", true, "Available"),
-            false => NewCondition::new("Ready", false, "Unavailable").because(&message),
-        };
-        let at_provider = json!({"state": state.state, "revision": state.revision, "releaseDescription": state.description});
-        let conditions = vec![NewCondition::synced(), condition];
-        report(&self.caches, release, Report { conditions, at_provider: Some(at_provider) }).await?;
-        let interval = if ready { self.poll_interval } else { SOON.min(self.poll_interval) };
+        let conditions = vec![NewCondition::synced(), readiness(state)];
+        let at_provider = Some(at_provider(state));
+        report(&self.caches, release, Report { conditions, at_provider }).await?;
+        let interval =
+            if is_deployed_state(state) { self.poll_interval } else { SOON.min(self.poll_interval) };
         Ok(Next::After(interval))
     }
 
@@ -186,6 +209,7 @@ impl ReleaseDriver {
             Problem::Access(error) => ("ReconcileError", error.to_string(), false),
             Problem::Unusable(message) => ("ReconcileError", message, false),
             Problem::Helm(error) => ("ReconcileError", error.to_string(), true),
+            Problem::Left(message) => ("ReconcileError", message, true),
         };
         let conditions = vec![NewCondition::not_synced(reason, &message)];
         report(&self.caches, release, Report { conditions, at_provider: None }).await?;
@@ -202,6 +226,21 @@ impl ReleaseDriver {
     }
 }
 
+fn is_deployed_state(state: &ReleaseState) -> bool {
+    state.state == "deployed"
+}
+
+fn readiness(state: &ReleaseState) -> NewCondition<'_> {
+    match is_deployed_state(state) {
+        true => NewCondition::new("Ready", true, "Available"),
+        false => NewCondition::new("Ready", false, "Unavailable").because(&state.state),
+    }
+}
+
+fn at_provider(state: &ReleaseState) -> Value {
+    json!({"state": state.state, "revision": state.revision, "releaseDescription": state.description})
+}
+
 fn external_name(release: &Stored) -> &str {
     release.annotation(EXTERNAL_NAME_ANNOTATION).unwrap_or(&release.key.name)
 }
@@ -215,15 +254,20 @@ fn chart(release: &Stored) -> Result<Chart, String> {
     let spec = release.document().get(&["spec", "forProvider"]).and_then(|spec| spec.to_json().ok());
     let spec = spec.unwrap_or_default();
     let text = |field: &str| spec["chart"][field].as_str().unwrap_or_default().to_owned();
-    for field in ["set", "valuesFrom", "patchesFrom"] {
+    for field in ["valuesFrom", "patchesFrom"] {
         if spec[field].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(format!("spec.forProvider.{field} is not supported by the embedded driver"));
         }
     }
-    let name = text("name");
-    if name.is_empty() {
-        return Err("spec.forProvider.chart.name is missing".to_owned());
+    if spec["chart"]["pullSecretRef"]["name"].is_string() {
+        return Err("spec.forProvider.chart.pullSecretRef is not supported by the embedded driver".to_owned());
     }
+    let set = spec["set"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let set: Result<Vec<_>, String> =
+        set.iter().enumerate().map(|(index, one)| setting(index, one)).collect();
+    let name = text("name");
+    let (repository, url) = (text("repository"), text("url"));
+    check_source(&name, &repository, &url)?;
     let wait = spec["wait"].as_bool().unwrap_or_default();
     let values = match &spec["values"] {
         Value::Object(values) => Value::Object(values.clone()),
@@ -231,16 +275,82 @@ fn chart(release: &Stored) -> Result<Chart, String> {
     };
     Ok(Chart {
         name,
-        repository: text("repository"),
+        repository,
         version: text("version"),
+        url,
         values,
-        wait: wait.then_some(Duration::from_secs(300)),
+        set: set?,
+        wait: if wait { Some(wait_limit(&spec)?) } else { None },
         skip_create_namespace: spec["skipCreateNamespace"].as_bool().unwrap_or_default(),
+        skip_crds: spec["skipCRDs"].as_bool().unwrap_or_default(),
     })
 }
 
+/// Where charts may come from: not from files of this machine, and no name may pass for an option of Helm.
+fn check_source(name: &str, repository: &str, url: &str) -> Result<(), String> {
+    let at = "spec.forProvider.chart";
+    let is_remote =
+        |text: &str| ["https://", "http://", "oci://"].iter().any(|scheme| text.starts_with(scheme));
+    if !url.is_empty() {
+        return match is_remote(url) {
+            true => Ok(()),
+            false => Err(format!("{at}.url: {url:?} does not begin with https://, http:// or oci://")),
+        };
+    }
+    if name.is_empty() {
+        return Err(format!("{at}.name is missing"));
+    }
+    if name.starts_with('-') {
+        return Err(format!("{at}.name: {name:?} begins with a dash"));
+    }
+    match is_remote(repository) {
+        true => Ok(()),
+        false => {
+            Err(format!("{at}.repository: {repository:?} does not begin with https://, http:// or oci://"))
+        }
+    }
+}
+
+/// An entry of `spec.forProvider.set`.
+fn setting(index: usize, entry: &Value) -> Result<(String, String), String> {
+    let at = format!("spec.forProvider.set[{index}]");
+    if entry.get("valueFrom").is_some_and(|from| !from.is_null()) {
+        return Err(format!("{at}.valueFrom is not supported by the embedded driver"));
+    }
+    match (entry["name"].as_str().unwrap_or_default(), entry["value"].as_str()) {
+        ("", _) => Err(format!("{at}.name is missing")),
+        (_, None) => Err(format!("{at}.value is missing")),
+        (name, Some(value)) => Ok((name.to_owned(), value.to_owned())),
+    }
+}
+
+/// `spec.forProvider.waitTimeout`, five minutes unless given.
+fn wait_limit(spec: &Value) -> Result<Duration, String> {
+    let Some(text) = spec["waitTimeout"].as_str() else { return Ok(Duration::from_secs(300)) };
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "s" => 1,
+        "m" | "m0s" => 60,
+        "h" | "h0m0s" => 3600,
+        _ => 0,
+    };
+    let limit = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
+    match limit {
+        Some(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!(
+            "spec.forProvider.waitTimeout: {text:?} is not a time such as 90s or 5m, of a day at most"
+        )),
+    }
+}
+
 fn digest(chart: &Chart) -> String {
-    let text = json!([chart.name, chart.repository, chart.version, chart.values]).to_string();
+    let mut parts =
+        vec![json!(chart.name), json!(chart.repository), json!(chart.version), chart.values.clone()];
+    // Only if they say anything, so that what was deployed before there were such fields stays as it is.
+    if !chart.url.is_empty() || !chart.set.is_empty() {
+        parts.extend([json!(chart.url), json!(chart.set)]);
+    }
+    let text = Value::Array(parts).to_string();
     sha256_hex(&text).chars().take(16).collect()
 }
 
@@ -261,7 +371,8 @@ mod tests {
 
     #[test]
     fn a_release_is_deployed_again_if_anything_differs() {
-        let spec = json!({"chart": {"name": "c", "repository": "r", "version": "1"}, "values": {"a": 1}});
+        let spec =
+            json!({"chart": {"name": "c", "repository": "https://r", "version": "1"}, "values": {"a": 1}});
         let wanted = digest(&chart(&release(&spec, "")).unwrap());
         let known = |state: &str, revision| ReleaseState {
             state: state.to_owned(),
@@ -287,8 +398,36 @@ mod tests {
         for (spec, expected) in [
             (json!({}), "spec.forProvider.chart.name is missing"),
             (
+                json!({"chart": {"name": "c"}, "valuesFrom": [{"secretKeyRef": {"name": "a"}}]}),
+                "spec.forProvider.valuesFrom is not supported by the embedded driver",
+            ),
+            (
+                json!({"chart": {"name": "c"}, "set": [{"name": "a", "valueFrom": {"secretKeyRef": {}}}]}),
+                "spec.forProvider.set[0].valueFrom is not supported by the embedded driver",
+            ),
+            (
                 json!({"chart": {"name": "c"}, "set": [{"name": "a"}]}),
-                "spec.forProvider.set is not supported by the embedded driver",
+                "spec.forProvider.set[0].value is missing",
+            ),
+            (
+                json!({"chart": {"name": "c", "pullSecretRef": {"name": "a"}}}),
+                "spec.forProvider.chart.pullSecretRef is not supported by the embedded driver",
+            ),
+            (
+                json!({"chart": {"name": "--post-renderer=x", "repository": "https://r"}}),
+                "spec.forProvider.chart.name: \"--post-renderer=x\" begins with a dash",
+            ),
+            (
+                json!({"chart": {"name": "c", "repository": "/etc"}}),
+                "spec.forProvider.chart.repository: \"/etc\" does not begin with https://, http:// or oci://",
+            ),
+            (
+                json!({"chart": {"url": "file:///etc"}}),
+                "spec.forProvider.chart.url: \"file:///etc\" does not begin with https://, http:// or oci://",
+            ),
+            (
+                json!({"chart": {"name": "c", "repository": "oci://r"}, "wait": true, "waitTimeout": "soon"}),
+                "spec.forProvider.waitTimeout: \"soon\" is not a time such as 90s or 5m, of a day at most",
             ),
         ] {
             assert_eq!(chart(&release(&spec, "")).unwrap_err(), expected);

@@ -7,8 +7,11 @@
 mod composites;
 mod deletion;
 mod fleet;
+mod helm;
+mod network;
 mod objects;
 mod player;
 mod real;
+mod relay;
 mod render;
 mod support;

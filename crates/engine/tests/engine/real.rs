@@ -1,6 +1,6 @@
 //! A real control plane: etcd, kube-apiserver, and garbage collection.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -100,10 +100,15 @@ impl ControlPlane {
         Some(plane)
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
     /// How to reach it, as kubectl and drivers read it.
     pub(crate) fn kubeconfig(&self) -> String {
         let cluster =
-            json!({"server": format!("https://127.0.0.1:{}", self.port), "insecure-skip-tls-verify": true});
+            json!({"server": format!("https://{}", self.address()), "insecure-skip-tls-verify": true});
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": cluster}],

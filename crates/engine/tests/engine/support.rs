@@ -69,16 +69,24 @@ pub(crate) struct Cluster {
 }
 
 impl Clusters {
+    fn url(name: &str) -> String {
+        format!("https://{name}.invalid")
+    }
+
+    /// What leads to the cluster of that name.
+    pub(crate) fn kubeconfig(name: &str) -> String {
+        format!("server: {}", Self::url(name))
+    }
+
     /// Starts a cluster and puts its kubeconfig into the Secret that an InferenceCluster of that name uses.
     pub(crate) async fn start(&self, control_plane: &ApiClient, name: &str) -> Cluster {
         let server = server().await;
         let client = client(&server);
-        let url = format!("https://{name}.invalid");
-        self.0.lock().unwrap().insert(url.clone(), client.clone());
+        self.0.lock().unwrap().insert(Self::url(name), client.clone());
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": format!("{name}-kubeconfig"), "namespace": SYSTEM},
-            "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(format!("server: {url}"))},
+            "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(Self::kubeconfig(name))},
         });
         namespace(control_plane, SYSTEM).await;
         apply(control_plane, secret).await;
@@ -100,9 +108,23 @@ pub(crate) async fn engine(config: Config) -> Engine {
     Engine::start(config).await.unwrap()
 }
 
+fn examples_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// The names of all examples, in order.
+pub(crate) fn examples() -> Vec<String> {
+    let entries = std::fs::read_dir(examples_folder()).unwrap().map(Result::unwrap);
+    let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+    let mut names: Vec<String> =
+        folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
 /// The objects of an example.
 pub(crate) fn example(name: &str) -> Vec<Value> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let folder = examples_folder().join(name);
     let files =
         ["platform.yaml", "model.yaml"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
     files.iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).unwrap()).collect()

@@ -1,14 +1,16 @@
 //! The API server of a simulated cluster, listening on loopback.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use modelplane_apiserver::{ApiServer, Identity, InProcess, Options, Profile};
 use modelplane_engine::metrics::Metrics;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::{StartError, listen_error};
+use super::{StartError, door, listen_error};
+use crate::settings::Settings;
 
 /// An API server, its addresses and the task that serves it.
 pub(super) struct Running {
@@ -17,17 +19,18 @@ pub(super) struct Running {
     pub(super) kubeconfig: String,
     pub(super) dirty: Arc<Notify>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) task: JoinHandle<()>,
+    pub(super) tasks: [JoinHandle<()>; 2],
 }
 
 /// Starts one, with its objects in memory: what is on a simulated cluster is put there again by those who did.
-pub(super) async fn start(cluster: &str) -> Result<Running, StartError> {
+pub(super) async fn start(settings: watch::Receiver<Settings>) -> Result<Running, StartError> {
+    let cluster = settings.borrow().name.clone();
+    let cluster = cluster.as_str();
     let api = ApiServer::start(Options::in_memory(Profile::Workload))
         .await
         .map_err(|error| failed(cluster, error))?;
-    let listener =
-        TcpListener::bind(("127.0.0.1", 0)).await.map_err(|source| listen_error(cluster, source))?;
-    let address = listener.local_addr().map_err(|source| listen_error(cluster, source))?;
+    let (listener, inner) = bind().await.map_err(|source| listen_error(cluster, source))?;
+    let (door, address) = bind().await.map_err(|source| listen_error(cluster, source))?;
     let server_url = format!("https://{address}");
     let kubeconfig =
         api.kubeconfig(&Identity::admin(), &server_url).map_err(|error| failed(cluster, error))?;
@@ -38,7 +41,14 @@ pub(super) async fn start(cluster: &str) -> Result<Running, StartError> {
             tracing::warn!(%error, cluster = name, "the API server of a simulated cluster stopped");
         }
     });
-    Ok(Running { service, server_url, kubeconfig, dirty: Arc::default(), metrics: Arc::default(), task })
+    let tasks = [task, tokio::spawn(door::keep(door, inner, settings))];
+    Ok(Running { service, server_url, kubeconfig, dirty: Arc::default(), metrics: Arc::default(), tasks })
+}
+
+async fn bind() -> std::io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 fn failed(cluster: &str, error: modelplane_apiserver::StartError) -> StartError {

@@ -1,7 +1,10 @@
-//! What stands before a simulated API server: while the cluster is unreachable, no request passes.
+//! What stands before a simulated API server in this process: while the cluster is unreachable, no request passes,
+//! and watches under way end.
 
 use std::task::{Context, Poll};
 
+use axum::body::Body;
+use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::{Request, Response};
 use modelplane_apiserver::InProcess;
@@ -29,7 +32,7 @@ impl Gate {
 }
 
 impl Service<Request<kube::client::Body>> for Gate {
-    type Response = Response<axum::body::Body>;
+    type Response = Response<Body>;
     type Error = Box<dyn std::error::Error + Send + Sync>;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -45,6 +48,24 @@ impl Service<Request<kube::client::Body>> for Gate {
         }
         drop(settings);
         let mut inner = self.inner.clone();
-        async move { inner.call(request).await.map_err(Into::into) }.boxed()
+        let lasts = request.uri().query().is_some_and(|query| query.contains("watch="));
+        let settings = lasts.then(|| self.settings.clone());
+        async move {
+            let response = inner.call(request).await?;
+            Ok(match settings {
+                None => response,
+                Some(settings) => response.map(|body| until_unreachable(body, settings)),
+            })
+        }
+        .boxed()
     }
+}
+
+/// A body that ends when the cluster becomes unreachable.
+fn until_unreachable(body: Body, mut settings: watch::Receiver<Settings>) -> Body {
+    let unreachable = async move {
+        // An error is the end of the cluster, which ends the body too.
+        drop(settings.wait_for(|settings| settings.faults.unreachable).await);
+    };
+    Body::from_stream(body.into_data_stream().take_until(Box::pin(unreachable)))
 }
