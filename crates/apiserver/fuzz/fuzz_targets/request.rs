@@ -16,13 +16,14 @@ use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-const TYPES: [&str; 6] = [
+const TYPES: [&str; 7] = [
     "application/json",
     "application/yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
+    "application/vnd.kubernetes.protobuf",
 ];
 
 thread_local! {

@@ -294,7 +294,7 @@ async fn deleting(session: &Session) {
     }
     session
         .all(&[
-            ("delete widget kept --dry-run=server", "deleted (server dry run)"),
+            ("delete widget kept --dry-run=server", "(server dry run)"),
             ("delete widget -l set=one", "\"kept\" deleted"),
             ("delete widget a --now", "deleted"),
             ("delete widget a --ignore-not-found", ""),
