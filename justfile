@@ -33,8 +33,8 @@ bench *ARGS:
     cargo bench --workspace {{ARGS}}
 
 # One fuzz target for some seconds (needs nightly and cargo-fuzz)
-fuzz TARGET SECONDS="60":
-    cd crates/cel && cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}
+fuzz CRATE TARGET SECONDS="60":
+    cd crates/{{CRATE}} && cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}
 
 # Build the real binaries for `just e2e` (needs Go); prints where they are
 e2e-tools:

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use modelplane_crossplane::server::{self, Collector, DEFAULT_MAX_REQUEST_BYTES, Options};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::outcome::{CommandError, CommandResult, Verdict};
+use crate::outcome::{CommandError, CommandResult, Verdict, with_causes};
+use crate::process;
 
 /// Calls worked on at once, at most; more of them wait.
 const MAX_PARALLEL_CALLS: usize = 64;
@@ -123,35 +123,10 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 async fn serve(options: Options) -> CommandResult {
     let secure = options.certificates.is_some();
-    let bound = server::bind(options).await.map_err(describe)?;
+    let bound = server::bind(options).await.map_err(with_causes)?;
     let address = bound.address().map_err(CommandError::new)?;
     tracing::info!(%address, tls = secure, version = env!("CARGO_PKG_VERSION"), "serving the Modelplane function");
-    bound.serve(shutdown()).await.map_err(describe)?;
+    bound.serve(process::asked_to_stop()).await.map_err(with_causes)?;
     tracing::info!("stopped");
     Ok(Verdict::Good)
-}
-
-/// Done once the process is asked to stop.
-async fn shutdown() {
-    let interrupted = tokio::signal::ctrl_c();
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminated) => {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminated.recv() => {}
-            }
-        }
-        Err(_) => drop(interrupted.await),
-    }
-}
-
-/// An error with its causes in one line.
-fn describe(error: impl std::error::Error) -> CommandError {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    CommandError::new(text)
 }
