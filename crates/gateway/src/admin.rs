@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::balance::overflow::Admission;
 use crate::health::State;
-use crate::metrics::{self, Row};
+use crate::metrics::{self, Gauges, Row};
 use crate::policy::ORDER;
 use crate::routes::table::{Member, Service};
 use crate::server::{Phase, Shared};
@@ -55,7 +55,8 @@ fn answer(shared: &Shared, path: &str) -> Response<Full<Bytes>> {
             Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, plain, format!("{reason}\n")),
         },
         "/metrics" => {
-            (StatusCode::OK, "text/plain; version=0.0.4", metrics::render(&shared.metrics, &rows(shared)))
+            let text = metrics::render(&shared.metrics, &rows(shared), &gauges(shared));
+            (StatusCode::OK, "text/plain; version=0.0.4", text)
         }
         "/debug/routes" => (StatusCode::OK, "application/json", format!("{:#}\n", routes(shared))),
         _ => (
@@ -77,6 +78,11 @@ fn readiness(shared: &Shared) -> Result<(), &'static str> {
     if shared.is_published() { Ok(()) } else { Err("no routes yet") }
 }
 
+fn gauges(shared: &Shared) -> Gauges {
+    let problems = shared.problems().len() + shared.table.load().problems.len();
+    Gauges { problems, kept_bytes: shared.memory.used() }
+}
+
 fn rows(shared: &Shared) -> Vec<Row> {
     let table = shared.table.load();
     let now = Instant::now();
@@ -85,6 +91,7 @@ fn rows(shared: &Shared) -> Vec<Row> {
         endpoint: member.endpoint.id.clone(),
         series: member.series.clone(),
         in_flight: member.endpoint.live.in_flight(),
+        queued: member.endpoint.live.queued(),
         healthy: member.endpoint.live.share(now) > 0,
     };
     let services = table.services();
@@ -109,6 +116,8 @@ fn routes(shared: &Shared) -> Value {
         .collect();
     json!({
         "services": services.into_iter().map(|service| described(service, now)).collect::<Vec<_>>(),
+        "hostnames": table.hostnames,
+        "certificates": shared.certificates.count(),
         "callersIdentified": table.callers.is_some(),
         "problems": problems,
         "policies": policies,
@@ -151,7 +160,31 @@ fn standing(service: &Service, member: &Member, now: Instant) -> String {
     }
     match live.admission(&service.policy.overflow, now) {
         Admission::Open => "in".to_owned(),
-        Admission::Trickle => "out: was full, gets a request now and then until it has been quiet".to_owned(),
-        Admission::Full => "out: full".to_owned(),
+        Admission::Trickle => {
+            format!(
+                "out: gets a request now and then until it has been quiet{}",
+                fullness(service, member, now)
+            )
+        }
+        Admission::Full => format!("out: full{}", fullness(service, member, now)),
     }
+}
+
+/// What speaks for an endpoint being full.
+fn fullness(service: &Service, member: &Member, now: Instant) -> String {
+    let (live, limits) = (&member.endpoint.live, &service.policy.overflow);
+    let mut reasons = Vec::new();
+    if let Some(left) = live.refuses_for(now) {
+        reasons.push(format!("says so itself for {:.1} s more", left.as_secs_f64()));
+    }
+    if let Some(limit) = limits.concurrent_requests {
+        reasons.push(format!("{} of {limit} requests in flight", live.in_flight()));
+    }
+    if let Some(limit) = limits.queue_depth {
+        reasons.push(format!("{} of {limit} requests queued", live.queued()));
+    }
+    if let Some(limit) = limits.time_to_first_token {
+        reasons.push(format!("first token after {:.3} of {:.3} s", live.first_token(), limit.as_secs_f64()));
+    }
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) }
 }

@@ -189,3 +189,6 @@ impl Draw<'_> {
         share == 100 || random::mix(self.random ^ endpoint.identity) % 100 < u64::from(share)
     }
 }
+
+#[cfg(test)]
+mod tests;

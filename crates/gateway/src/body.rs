@@ -42,6 +42,11 @@ impl Memory {
         Self { used: AtomicUsize::new(0), limit }
     }
 
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
     fn take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.saturating_add(bytes) <= self.limit;
@@ -286,7 +291,7 @@ fn replace(pieces: &[Bytes], range: Range<usize>, with: Bytes) -> VecDeque<Bytes
 }
 
 /// The body of one attempt.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RequestBody(Option<Box<Playing>>);
 
 #[derive(Debug)]
@@ -302,6 +307,16 @@ impl RequestBody {
     /// No body.
     pub(crate) fn empty() -> Self {
         Self(None)
+    }
+
+    /// Takes back a piece that came from here last.
+    pub(crate) fn put_back(&mut self, piece: Bytes) {
+        if let Some(playing) = &mut self.0
+            && !piece.is_empty()
+        {
+            playing.left = playing.left.map(|left| left + piece.len() as u64);
+            playing.queue.push_front(piece);
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::header::{AUTHORIZATION, COOKIE, HOST};
-use http::{HeaderMap, HeaderValue};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::balance::overflow::{Admission, Gate, Measures, MovingAverage};
 use crate::callers::KEY_HEADERS;
@@ -24,8 +24,11 @@ pub(crate) struct Endpoint {
     pub(crate) identity: u64,
     /// What was asked for.
     pub(crate) config: Arc<EndpointConfig>,
-    /// `Host` to send.
-    pub(crate) host: HeaderValue,
+    /// Headers set on every request, `Host` among them.
+    pub(crate) adds: HeaderMap,
+    /// Headers of requests that do not reach the endpoint: callers' credentials where it has its own, what is to be
+    /// removed, and what is set.
+    pub(crate) drops: Vec<HeaderName>,
     /// Connections, health and load.
     pub(crate) live: Arc<Live>,
 }
@@ -37,27 +40,39 @@ impl Endpoint {
         let host = config.host_header.clone().unwrap_or_else(|| {
             HeaderValue::try_from(live.address.authority()).unwrap_or(HeaderValue::from_static("invalid"))
         });
-        Self { identity: random::hash(id.as_bytes()), id, config, host, live }
+        let mut adds = HeaderMap::new();
+        let mut drops = Vec::new();
+        if let Some(credential) = &config.credential {
+            drops.extend([AUTHORIZATION, COOKIE]);
+            drops.extend(KEY_HEADERS);
+            adds.insert(credential.header.clone(), credential.value.clone());
+        }
+        for name in &config.remove_headers {
+            drops.push(name.clone());
+            adds.remove(name);
+        }
+        adds.insert(HOST, host);
+        // What frames a message is nobody's to set.
+        for (name, value) in config.add_headers.iter().filter(|(name, _)| !FRAMING.contains(name)) {
+            adds.insert(name.clone(), value.clone());
+        }
+        drops.extend(adds.keys().cloned());
+        Self { identity: random::hash(id.as_bytes()), id, config, adds, drops, live }
     }
 
-    /// Makes a request's headers those this endpoint is to get. An endpoint with a credential of its own gets none
-    /// of the caller's.
+    /// Makes a request's headers those this endpoint is to get.
     pub(crate) fn adapt(&self, headers: &mut HeaderMap) {
-        headers.insert(HOST, self.host.clone());
-        if let Some(credential) = &self.config.credential {
-            for name in [AUTHORIZATION, COOKIE].iter().chain(&KEY_HEADERS) {
-                headers.remove(name);
-            }
-            headers.insert(credential.header.clone(), credential.value.clone());
-        }
-        for name in &self.config.remove_headers {
+        for name in &self.drops {
             headers.remove(name);
         }
-        for (name, value) in &self.config.add_headers {
-            headers.insert(name.clone(), value.clone());
+        for (name, value) in &self.adds {
+            headers.insert(name, value.clone());
         }
     }
 }
+
+/// Headers that say where a message ends.
+const FRAMING: [HeaderName; 3] = [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING];
 
 /// State of one address: connections, health, load.
 #[derive(Debug)]
@@ -101,7 +116,8 @@ impl Live {
         Ok(Self {
             address: address.clone(),
             tls: TlsClient::prepare(address)?,
-            pools: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
+            // One more, for what the gateway asks of its own accord.
+            pools: (0..=workers).map(|_| Mutex::default()).collect(),
             in_flight: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             reported_queue: AtomicU32::new(u32::MAX),
@@ -115,9 +131,9 @@ impl Live {
         })
     }
 
-    /// A worker's connections.
+    /// A worker's connections; beyond the last worker's, those of nobody in particular.
     pub(crate) fn pool(&self, worker: usize) -> MutexGuard<'_, Pool> {
-        locked(&self.pools[worker % self.pools.len()])
+        locked(&self.pools[worker.min(self.pools.len() - 1)])
     }
 
     /// Drops connections of all workers that are of no more use.
@@ -208,6 +224,16 @@ impl Live {
     pub(crate) fn refused(&self, until: Instant) {
         locked(&self.gate).0.refused(until);
         self.refusing.store(true, Ordering::Relaxed);
+    }
+
+    /// For how long the endpoint's own word that it is full still holds.
+    pub(crate) fn refuses_for(&self, now: Instant) -> Option<Duration> {
+        locked(&self.gate).0.refuses_until(now).map(|until| until.saturating_duration_since(now))
+    }
+
+    /// Moving average of the time to first token, in seconds.
+    pub(crate) fn first_token(&self) -> f64 {
+        locked(&self.gate).1.value()
     }
 
     /// Takes in a time to first token.

@@ -1,13 +1,14 @@
 //! Sending a request to an endpoint, and to another one if that failed harmlessly.
 
+use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, RETRY_AFTER};
-use http::uri::PathAndQuery;
-use http::{HeaderMap, Request, Response, StatusCode, Uri, Version};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Response, StatusCode, Version};
 
 use crate::balance::{self, Choice, Draw, NoChoice};
 use crate::body::{ClientFailure, RequestBody};
@@ -23,7 +24,7 @@ use crate::routes::config::AffinityKey;
 use crate::routes::path;
 use crate::routes::table::Service;
 use crate::tunnel;
-use crate::upstream::{self, Answer, Driven, SendError};
+use crate::upstream::{self, Answer, Driven, Outgoing, SendError};
 
 /// What a request is routed to.
 #[derive(Debug, Clone)]
@@ -45,7 +46,7 @@ const REFUSAL: Duration = Duration::from_secs(1);
 const LONGEST_REFUSAL: Duration = Duration::from_secs(60);
 
 /// Forwards a request.
-pub(crate) async fn forward(mut exchange: Exchange, target: Target) -> Response<ReplyBody> {
+pub(crate) async fn forward(mut exchange: Box<Exchange>, target: Target) -> Response<ReplyBody> {
     exchange.record.service = Some(target.service.id.clone());
     let host = exchange.host();
     let headers = &mut exchange.head.headers;
@@ -80,7 +81,7 @@ async fn affinity(exchange: &Exchange, service: &Service) -> Result<Option<u64>,
 }
 
 struct Attempts {
-    exchange: Exchange,
+    exchange: Box<Exchange>,
     target: Target,
     affinity: Option<u64>,
     tried: Vec<Arc<Endpoint>>,
@@ -110,7 +111,7 @@ impl Attempts {
             self.exchange.record.attempts += 1;
             choice.series.overflows.add(choice.spilled.into());
             if self.exchange.upgrade.is_some() {
-                return self.switch(choice).await;
+                return Box::pin(self.switch(choice)).await;
             }
             let started = Instant::now();
             let outcome = self.attempt(&choice).await;
@@ -167,8 +168,7 @@ impl Attempts {
     async fn attempt(&self, choice: &Choice) -> Outcome {
         let request = self.request(&choice.endpoint).await;
         let timeouts = &self.target.service.policy.timeouts;
-        let live = &choice.endpoint.live;
-        let sending = upstream::send(live, self.exchange.client.worker, request, timeouts.connect);
+        let sending = upstream::send(request, self.exchange.client.worker, timeouts.connect);
         let sent = if timeouts.first_byte.is_zero() {
             sending.await
         } else {
@@ -182,7 +182,7 @@ impl Attempts {
                 if let Some(failure) = Failure::of(answer.status()) {
                     return Outcome::Declined(answer, failure);
                 }
-                match answer.body_mut().look_ahead().await {
+                match poll_fn(|cx| Poll::Ready(answer.body_mut().look_ahead(cx))).await {
                     Ok(()) => Outcome::Answered(answer),
                     Err(source) => Outcome::Failed(SendError::Broken { source, reused: false }),
                 }
@@ -191,27 +191,19 @@ impl Attempts {
     }
 
     /// The request as this endpoint is to get it.
-    async fn request(&self, endpoint: &Endpoint) -> Request<RequestBody> {
+    async fn request<'a>(&'a self, endpoint: &'a Endpoint) -> Outgoing<'a> {
         let head = &self.exchange.head;
-        let mut headers = head.headers.clone();
-        endpoint.adapt(&mut headers);
         let body = match &self.exchange.body {
             None => RequestBody::empty(),
-            Some(source) => {
-                let edit = self.edit(endpoint).await;
-                if let (Some((range, with)), Some(length)) = (&edit, source.length()) {
-                    let length = (length + with.len() as u64).saturating_sub(range.len() as u64);
-                    headers.insert(CONTENT_LENGTH, length.into());
-                }
-                source.play(edit)
-            }
+            Some(source) => source.play(self.edit(endpoint).await),
         };
-        let mut request = Request::new(body);
-        *request.method_mut() = head.method.clone();
-        *request.version_mut() = Version::HTTP_11;
-        *request.uri_mut() = self.uri(endpoint);
-        *request.headers_mut() = headers;
-        request
+        Outgoing {
+            method: &head.method,
+            target: self.target(endpoint),
+            headers: &head.headers,
+            endpoint,
+            body,
+        }
     }
 
     /// The model's name as the endpoint knows it, and what it replaces.
@@ -219,21 +211,27 @@ impl Attempts {
         let range = self.target.model.clone()?;
         let name = match &endpoint.config.model {
             Some(name) => name.as_str().into(),
-            None if self.target.by_model => model::name_at(endpoint, self.exchange.client.worker).await?,
+            None if self.target.by_model => {
+                Box::pin(model::name_at(endpoint, self.exchange.client.worker)).await?
+            }
             None => return None,
         };
         let quoted = serde_json::to_string(&*name).ok()?;
         Some((range, quoted.into()))
     }
 
-    fn uri(&self, endpoint: &Endpoint) -> Uri {
+    /// What the endpoint is asked for.
+    fn target(&self, endpoint: &Endpoint) -> String {
         let uri = &self.exchange.head.uri;
         let whole = uri.path();
         let rest = &whole[self.target.prefix..];
         let target = path::rewrite(whole, rest, endpoint.config.rewrite_path.as_deref(), uri.query());
         // A rewritten path that is no path can only come from the endpoint's configuration.
-        let target = PathAndQuery::from_maybe_shared(Bytes::from(target));
-        target.map(Uri::from).unwrap_or_else(|_| Uri::from_static("/"))
+        if target.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii()) {
+            target
+        } else {
+            "/".to_owned()
+        }
     }
 
     /// Takes what an attempt came to into the endpoint's health and load.
@@ -289,7 +287,7 @@ impl Attempts {
                 .exchange
                 .refuse(&Refusal::bad_request("invalid_upgrade", "no protocol to switch to"));
         };
-        let mut request = self.request(&choice.endpoint).await;
+        let mut request = self.request(&choice.endpoint).await.relative();
         headers::set_upgrade(request.headers_mut(), upgrade.protocol.clone());
         let timeouts = &self.target.service.policy.timeouts;
         let sent = upstream::send_upgrade(&choice.endpoint.live, request, timeouts.connect).await;

@@ -39,6 +39,10 @@ pub(crate) fn upgrade(method: &Method, version: Version, headers: &HeaderMap) ->
 /// `TE: trailers` stays, since trailers are passed through. `Expect` goes: the server side answers
 /// `100 Continue` itself as soon as an endpoint takes the body.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let concerned = |name: &HeaderName| HOP_BY_HOP.contains(name) || *name == TE || *name == EXPECT;
+    if !headers.keys().any(concerned) {
+        return;
+    }
     if headers.contains_key(CONNECTION) {
         let listed: Vec<HeaderName> = headers
             .get_all(CONNECTION)

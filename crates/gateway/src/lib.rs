@@ -41,3 +41,5 @@ pub use self::gateway::{BindError, Gateway};
 pub use self::options::{Options, Workers};
 pub use self::routes::config::Snapshot;
 pub use self::source::{RouteSink, RouteSource};
+#[doc(hidden)]
+pub use self::upstream::http1::{Decoded, Malformed, decode as decode_response};

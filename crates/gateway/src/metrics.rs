@@ -111,6 +111,16 @@ pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     /// Connections from clients that have ended.
     pub(crate) ended: Counter,
+    /// Requests that were no HTTP.
+    pub(crate) malformed: Counter,
+}
+
+/// What is read off the gateway at the moment its metrics are asked for.
+pub(crate) struct Gauges {
+    /// Parts of the configuration that cannot be used.
+    pub(crate) problems: usize,
+    /// Bytes of requests' bodies that are kept.
+    pub(crate) kept_bytes: usize,
 }
 
 impl Metrics {
@@ -135,6 +145,8 @@ pub(crate) struct Row {
     pub(crate) series: Arc<Series>,
     /// Requests in flight.
     pub(crate) in_flight: u32,
+    /// Requests waiting in the engine.
+    pub(crate) queued: u32,
     /// Whether it takes traffic.
     pub(crate) healthy: bool,
 }
@@ -147,7 +159,7 @@ struct Family {
     kind: &'static str,
 }
 
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 8] = [
     Family {
         name: "retries_total",
         help: "Attempts repeated elsewhere.",
@@ -185,8 +197,14 @@ const FAMILIES: [Family; 7] = [
         kind: "gauge",
     },
     Family {
+        name: "requests_queued",
+        help: "Requests waiting in the endpoint's engine: as it reports, else those that wait for their first byte.",
+        read: |row| row.queued.into(),
+        kind: "gauge",
+    },
+    Family {
         name: "endpoint_healthy",
-        help: "Whether the endpoint takes traffic.",
+        help: "1 unless the endpoint is ejected after failures.",
         read: |row| row.healthy.into(),
         kind: "gauge",
     },
@@ -218,14 +236,14 @@ const HISTOGRAMS: [HistogramFamily; 3] = [
 ];
 
 /// The text of all metrics.
-pub(crate) fn render(metrics: &Metrics, rows: &[Row]) -> String {
+pub(crate) fn render(metrics: &Metrics, rows: &[Row], gauges: &Gauges) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    write(&mut text, metrics, rows).ok();
+    write(&mut text, metrics, rows, gauges).ok();
     text
 }
 
-fn write(text: &mut String, metrics: &Metrics, rows: &[Row]) -> fmt::Result {
+fn write(text: &mut String, metrics: &Metrics, rows: &[Row], gauges: &Gauges) -> fmt::Result {
     head(text, "responses_total", "Responses passed on, by class of status.", "counter")?;
     for row in rows {
         for (class, count) in row.series.responses.iter().enumerate().filter(|(_, count)| count.get() > 0) {
@@ -266,9 +284,34 @@ fn write(text: &mut String, metrics: &Metrics, rows: &[Row]) -> fmt::Result {
     for (code, count) in &*locked(&metrics.refusals) {
         writeln!(text, "modelplane_gateway_refusals_total{{code=\"{code}\"}} {count}")?;
     }
-    head(text, "client_connections", "Connections from clients.", "gauge")?;
     let open = metrics.accepted.get().saturating_sub(metrics.ended.get());
-    writeln!(text, "modelplane_gateway_client_connections {open}")
+    let singles = [
+        (
+            "malformed_requests_total",
+            "Requests refused because they were no HTTP.",
+            "counter",
+            metrics.malformed.get(),
+        ),
+        ("client_connections_total", "Connections accepted from clients.", "counter", metrics.accepted.get()),
+        ("client_connections", "Connections from clients.", "gauge", open),
+        (
+            "kept_body_bytes",
+            "Memory held by beginnings of requests' bodies.",
+            "gauge",
+            gauges.kept_bytes as u64,
+        ),
+        (
+            "configuration_problems",
+            "Objects that cannot be used; /debug/routes names them.",
+            "gauge",
+            gauges.problems as u64,
+        ),
+    ];
+    for (name, help, kind, value) in singles {
+        head(text, name, help, kind)?;
+        writeln!(text, "modelplane_gateway_{name} {value}")?;
+    }
+    Ok(())
 }
 
 fn head(text: &mut String, name: &str, help: &str, kind: &str) -> fmt::Result {

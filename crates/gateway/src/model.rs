@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::random;
 use crate::reply::ReplyBody;
 use crate::routes::path;
 use crate::routes::table::RouteTable;
-use crate::upstream::{self, Answer};
+use crate::upstream::{self, Answer, Outgoing};
 
 /// APIs whose requests name their model in the body.
 const APIS: [&str; 9] = [
@@ -114,9 +114,9 @@ pub(crate) async fn name_at(endpoint: &Endpoint, worker: usize) -> Option<Arc<st
 
 async fn first_listed(endpoint: &Endpoint, worker: usize) -> Option<Arc<str>> {
     let path = path::rewrite("/v1/models", "/v1/models", endpoint.config.rewrite_path.as_deref(), None);
-    let mut request = Request::get(path).body(RequestBody::empty()).ok()?;
-    endpoint.adapt(request.headers_mut());
-    let (answer, _) = upstream::send(&endpoint.live, worker, request, LIST_TIME).await.ok()?;
+    let (headers, body) = (HeaderMap::new(), RequestBody::empty());
+    let request = Outgoing { method: &Method::GET, target: path, headers: &headers, endpoint, body };
+    let (answer, _) = upstream::send(request, worker, LIST_TIME).await.ok()?;
     let list = read(answer, LIST_BYTES).await?;
     let list: Value = serde_json::from_slice(&list).ok()?;
     Some(list.pointer("/data/0/id")?.as_str()?.into())

@@ -1,12 +1,13 @@
 //! What happens to a request, in order: one list, read from top to bottom.
 
+use std::convert::Infallible;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 
@@ -20,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::reply::ReplyBody;
 use crate::routes::path::{self, ServicePath};
 use crate::routes::table::RouteTable;
-use crate::server::{Client, Shared};
+use crate::server::{Client, Ongoing, Shared};
 
 /// One of the things that happen to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,15 +91,25 @@ pub(crate) struct Upgrade {
 type Verdict = ControlFlow<Result<Response<ReplyBody>, Refusal>>;
 
 /// Answers a request.
-pub(crate) async fn answer(
+pub(crate) fn answer(
     shared: Arc<Shared>,
     client: Client,
     request: Request<Incoming>,
-) -> Response<ReplyBody> {
-    let table = shared.table.load_full();
-    let mut exchange = Exchange::new(shared, client, request);
+    ongoing: Option<Ongoing>,
+) -> impl Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static {
+    // Boxed at once: it is handed on from step to step, and each would copy it.
+    let exchange = Box::new(Exchange::new(shared, client, request));
+    async move { Ok(decide(exchange).await.map(|body| body.during(ongoing))) }
+}
+
+async fn decide(mut exchange: Box<Exchange>) -> Response<ReplyBody> {
+    let table = exchange.shared.table.load_full();
     for (policy, _) in ORDER {
-        match exchange.pass(policy, &table).await {
+        let verdict = match policy {
+            Policy::RouteByModel => exchange.route_by_model(&table).await.into_verdict(),
+            policy => exchange.pass(policy, &table),
+        };
+        match verdict {
             Continue(()) => {}
             Break(Ok(response)) => {
                 exchange.record.served();
@@ -111,6 +122,19 @@ pub(crate) async fn answer(
     match exchange.target.take() {
         Some(target) => forward::forward(exchange, target).await,
         None => exchange.refuse(&Refusal::not_found("model_not_found", "nothing is served here")),
+    }
+}
+
+trait IntoVerdict {
+    fn into_verdict(self) -> Verdict;
+}
+
+impl IntoVerdict for Result<(), Refusal> {
+    fn into_verdict(self) -> Verdict {
+        match self {
+            Ok(()) => Continue(()),
+            Err(refusal) => Break(Err(refusal)),
+        }
     }
 }
 
@@ -133,8 +157,14 @@ impl Exchange {
 
     /// The host the request is for, with its port.
     pub(crate) fn host(&self) -> Option<HeaderValue> {
-        let authority = || HeaderValue::from_str(self.head.uri.authority()?.as_str()).ok();
-        self.head.headers.get(HOST).cloned().or_else(authority)
+        // Where a target names its authority, that holds whatever the header says (RFC 9112 §3.2.2, RFC 9113 §8.3.1).
+        match self.head.uri.authority() {
+            Some(authority) => {
+                let authority = authority.as_str();
+                HeaderValue::from_str(authority.rsplit_once('@').map_or(authority, |(_, host)| host)).ok()
+            }
+            None => self.head.headers.get(HOST).cloned(),
+        }
     }
 
     /// Who calls, if callers are known.
@@ -143,12 +173,13 @@ impl Exchange {
     }
 
     /// Answers with an error.
-    pub(crate) fn refuse(mut self, refusal: &Refusal) -> Response<ReplyBody> {
+    pub(crate) fn refuse(mut self: Box<Self>, refusal: &Refusal) -> Response<ReplyBody> {
         self.record.refused(refusal);
         refusal.response()
     }
 
-    async fn pass(&mut self, policy: Policy, table: &RouteTable) -> Verdict {
+    /// Applies a policy that needs no more of the request than its head.
+    fn pass(&mut self, policy: Policy, table: &RouteTable) -> Verdict {
         let passed = match policy {
             Policy::Trace => {
                 self.record.trace(headers::trace(&mut self.head.headers));
@@ -164,14 +195,11 @@ impl Exchange {
                 Some(answer) => return Break(answer),
                 None => Ok(()),
             },
-            Policy::RouteByModel => self.route_by_model(table).await,
+            Policy::RouteByModel => Ok(()),
             Policy::Authorize => self.authorize(),
             Policy::Limit => self.limit(),
         };
-        match passed {
-            Ok(()) => Continue(()),
-            Err(refusal) => Break(Err(refusal)),
-        }
+        passed.into_verdict()
     }
 
     fn well_formed(&self, table: &RouteTable) -> Result<(), Refusal> {
@@ -185,14 +213,19 @@ impl Exchange {
         if length > most {
             return Err(client_failed(&ClientFailure::TooLarge(most)));
         }
-        if head.headers.get_all(HOST).iter().nth(1).is_some() {
+        let mut hosts = head.headers.get_all(HOST).iter();
+        // RFC 9112 §3.2.
+        if hosts.next().is_none() && head.version == Version::HTTP_11 {
+            return Err(Refusal::bad_request("invalid_host", "there is no host header"));
+        }
+        if hosts.next().is_some() {
             return Err(Refusal::bad_request("invalid_host", "there is more than one host header"));
         }
         if path::has_dot_segments(head.uri.path()) {
             let message = "the path has dot segments; write the path they resolve to";
             return Err(Refusal::bad_request("invalid_path", message));
         }
-        if table.hostnames.is_empty() { Ok(()) } else { self.known_host(&table.hostnames) }
+        if self.client.secure { self.known_host(&table.hostnames) } else { Ok(()) }
     }
 
     fn known_host(&self, hostnames: &[String]) -> Result<(), Refusal> {
@@ -200,7 +233,7 @@ impl Exchange {
         let host = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default();
         let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
         let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
-        if hostnames.iter().any(|hostname| hostname.eq_ignore_ascii_case(name)) {
+        if hostnames.is_empty() || hostnames.iter().any(|hostname| is_host(hostname, name)) {
             return Ok(());
         }
         let message = format!("host {host:?} is not served here");
@@ -283,6 +316,19 @@ impl Exchange {
     }
 }
 
+/// Whether a host name is the one served. A wildcard stands for one label or more (Gateway API `Hostname`).
+fn is_host(served: &str, name: &str) -> bool {
+    match served.strip_prefix('*') {
+        Some(suffix) => name
+            .len()
+            .checked_sub(suffix.len())
+            .filter(|&at| at > 0)
+            .and_then(|at| name.get(at..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(suffix)),
+        None => served.eq_ignore_ascii_case(name),
+    }
+}
+
 fn unknown_model(name: &str) -> Refusal {
     Refusal::not_found("model_not_found", format!("no ModelService {name:?} is served here"))
 }
@@ -303,4 +349,25 @@ pub(crate) fn client_failed(failure: &ClientFailure) -> Refusal {
         ClientFailure::Memory => return Refusal::unavailable("overloaded", failure.to_string()),
     };
     Refusal::new(status, code, failure.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_stands_for_one_label_or_more() {
+        let cases = [
+            ("models.example.com", "MODELS.example.com", true),
+            ("models.example.com", "a.models.example.com", false),
+            ("*.example.com", "models.example.com", true),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", ".example.com", false),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "modelsexample.com", false),
+        ];
+        for (served, name, want) in cases {
+            assert_eq!(is_host(served, name), want, "{served} {name}");
+        }
+    }
 }

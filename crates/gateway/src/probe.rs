@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::Request;
+use http::{HeaderMap, Method};
 
 use crate::body::RequestBody;
 use crate::endpoint::Endpoint;
@@ -13,7 +13,8 @@ use crate::routes::config::Probe;
 use crate::routes::path;
 use crate::routes::table::Service;
 use crate::server::Shared;
-use crate::upstream;
+use crate::upstream::pool::NOBODY;
+use crate::upstream::{self, Outgoing};
 
 /// How often due probes are looked for.
 const TICK: Duration = Duration::from_millis(250);
@@ -99,9 +100,9 @@ async fn probe(what: What, service: Arc<Service>, endpoint: Arc<Endpoint>, limit
 
 async fn ask(endpoint: &Endpoint, path: &str, limit: Duration) -> Option<upstream::Answer> {
     let target = path::rewrite(path, path, endpoint.config.rewrite_path.as_deref(), None);
-    let mut request = Request::get(target).body(RequestBody::empty()).ok()?;
-    endpoint.adapt(request.headers_mut());
-    let sending = upstream::send(&endpoint.live, 0, request, limit);
+    let (headers, body) = (HeaderMap::new(), RequestBody::empty());
+    let request = Outgoing { method: &Method::GET, target, headers: &headers, endpoint, body };
+    let sending = upstream::send(request, NOBODY, limit);
     Some(tokio::time::timeout(limit, sending).await.ok()?.ok()?.0)
 }
 

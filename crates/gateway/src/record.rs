@@ -197,7 +197,8 @@ impl Record {
     /// One line of the access log. The query is left out: clients put keys there.
     fn log(&self, ended: Instant) {
         let usage = self.usage().unwrap_or_default();
-        let milliseconds = |instant: Instant| (instant - self.started).as_secs_f64() * 1e3;
+        // To the microsecond: more digits are noise.
+        let milliseconds = |instant: Instant| (instant - self.started).as_micros() as f64 / 1e3;
         tracing::info!(
             target: "modelplane_gateway::access",
             client = %self.client.address,

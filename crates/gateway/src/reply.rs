@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 use crate::endpoint::Lease;
 use crate::record::Record;
 use crate::server::Ongoing;
-use crate::upstream::{Answer, Driven};
+use crate::upstream::{Answer, AnswerError, Driven};
 
 /// The body of a response to a client.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ enum Kind {
 pub(crate) enum ReplyError {
     /// The endpoint's side broke.
     #[error("the endpoint's response ended early: {0}")]
-    Endpoint(#[from] hyper::Error),
+    Endpoint(#[from] AnswerError),
     /// The endpoint paused for too long.
     #[error("the endpoint's response paused for more than {0:?}")]
     Paused(Duration),

@@ -191,7 +191,7 @@ where
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-        .serve_connection(TokioIo::new(stream), Exchanges { shared, client, activity: None });
+        .serve_connection(TokioIo::new(stream), Exchanges { shared: shared.clone(), client, activity: None });
     let mut connection = pin!(connection);
     let mut draining = *phase.borrow() > Phase::Serving;
     if draining {
@@ -200,7 +200,7 @@ where
     loop {
         tokio::select! {
             biased;
-            ended = connection.as_mut() => return log_end(client, ended),
+            ended = connection.as_mut() => return log_end(&shared, client, ended),
             reached = reach(&mut phase, if draining { Phase::Closed } else { Phase::Draining }) => {
                 if reached == Phase::Closed {
                     return;
@@ -212,8 +212,9 @@ where
     }
 }
 
-fn log_end(client: Client, ended: hyper::Result<()>) {
+fn log_end(shared: &Shared, client: Client, ended: hyper::Result<()>) {
     if let Err(error) = ended {
+        shared.metrics.malformed.add(u64::from(error.is_parse()));
         tracing::debug!(client = %client.address, %error, "a client's connection ended");
     }
 }
@@ -243,8 +244,7 @@ impl Service<Request<Incoming>> for Exchanges {
     type Future = Pin<Box<dyn Future<Output = Result<Response<ReplyBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let answer = policy::answer(self.shared.clone(), self.client, request);
         let ongoing = self.activity.as_ref().map(Activity::begin);
-        Box::pin(async move { Ok(answer.await.map(|body| body.during(ongoing))) })
+        Box::pin(policy::answer(self.shared.clone(), self.client, request, ongoing))
     }
 }

@@ -33,6 +33,11 @@ impl Certificates {
         problems
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.current.load().len()
+    }
+
     /// A TLS server that presents them.
     pub(crate) fn server(self: &Arc<Self>) -> Result<Arc<rustls::ServerConfig>, rustls::Error> {
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

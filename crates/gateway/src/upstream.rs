@@ -5,26 +5,53 @@
 
 mod connect;
 mod driven;
-mod http1;
+pub(crate) mod http1;
 pub(crate) mod pool;
 pub(crate) mod tls;
 
 use std::time::Duration;
 
-use http::header::HOST;
-use http::uri::{Authority, Scheme};
-use http::{Request, Response, Uri, Version};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http_body::Body;
 use hyper::body::Incoming;
+use hyper::client::conn::http2;
 
 use crate::body::RequestBody;
-use crate::endpoint::Live;
+use crate::endpoint::{Endpoint, Live};
 
 pub(crate) use self::connect::ConnectError;
 pub(crate) use self::driven::Driven;
-pub(crate) use self::http1::Http1;
+pub(crate) use self::http1::{Http1, Http1Error};
 
 /// A response whose body is still to come, on the connection it comes over.
 pub(crate) type Answer = Response<Driven>;
+
+/// A request to an endpoint, not yet in the shape of any protocol.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'o> {
+    /// Method.
+    pub(crate) method: &'o Method,
+    /// Path and query.
+    pub(crate) target: String,
+    /// Headers from the client, without those of its connection.
+    pub(crate) headers: &'o HeaderMap,
+    /// Whom it is for, which decides on further headers.
+    pub(crate) endpoint: &'o Endpoint,
+    /// Body.
+    pub(crate) body: RequestBody,
+}
+
+/// Why there is no response, or not all of one.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnswerError {
+    /// On an HTTP/1 connection.
+    #[error(transparent)]
+    Http1(#[from] Http1Error),
+    /// On an HTTP/2 connection, or one for an upgrade.
+    #[error(transparent)]
+    Hyper(#[from] hyper::Error),
+}
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +61,12 @@ pub(crate) enum SendError {
     Connect(#[from] ConnectError),
     /// A connection, but the request was not sent on it.
     #[error("the connection closed before the request was sent: {0}")]
-    Unsent(hyper::Error),
+    Unsent(AnswerError),
     /// The request was sent at least in part; whether it was handled is unknown.
     #[error("the connection failed before a response: {source}")]
     Broken {
         /// What happened.
-        source: hyper::Error,
+        source: AnswerError,
         /// Whether the connection had idled before, so that the endpoint may have closed it for that.
         reused: bool,
     },
@@ -62,53 +89,43 @@ pub(crate) struct Sent {
     pub(crate) dialled: bool,
 }
 
+/// A failure on one connection: the request's body if nothing was sent, and what happened.
+type Failed = (Option<RequestBody>, AnswerError);
+
 /// Sends a request on an idle connection, or on a new one.
 pub(crate) async fn send(
-    live: &Live,
+    mut request: Outgoing<'_>,
     worker: usize,
-    mut request: Request<RequestBody>,
     connect_limit: Duration,
 ) -> Result<(Answer, Sent), SendError> {
+    let live = &request.endpoint.live;
     loop {
         let Some(reused) = live.pool(worker).checkout() else { break };
-        let failure = match reused {
-            pool::Reused::Http1(connection) => match connection.send(request).await {
-                Ok(answer) => return Ok((answer, Sent::default())),
-                Err(failure) => failure,
-            },
-            pool::Reused::Http2(mut sender) => match sender.try_send_request(absolute(live, request)).await {
-                Ok(response) => return Ok((response.map(Driven::shared), Sent::default())),
-                Err(mut failure) => {
-                    live.pool(worker).forget_http2();
-                    http1::Failure { unsent: failure.take_message(), error: failure.into_error() }
-                }
-            },
+        let answer = match reused {
+            pool::Reused::Http1(connection) => request.over_http1(connection).await,
+            // Boxed as all that is rare here: what is usual should not carry room for it.
+            pool::Reused::Http2(sender) => Box::pin(request.over_http2(sender, worker)).await,
         };
-        match failure.unsent {
-            Some(unsent) => request = relative(unsent),
-            None => {
+        match answer {
+            Ok(answer) => return Ok((answer, Sent::default())),
+            Err((Some(unsent), _)) => request.body = unsent,
+            Err((None, source)) => {
                 live.pool(worker).clear();
-                return Err(SendError::Broken { source: failure.error, reused: true });
+                return Err(SendError::Broken { source, reused: true });
             }
         }
     }
-    let sent = Sent { dialled: true };
-    match connect::dial(live, connect_limit).await? {
-        connect::Dialled::Http1(connection) => match connection.send(request).await {
-            Ok(answer) => Ok((answer, sent)),
-            Err(failure) => Err(failure.into()),
-        },
-        connect::Dialled::Http2(mut sender) => {
+    let answer = match Box::pin(connect::dial(live, connect_limit)).await? {
+        connect::Dialled::Http1(connection) => request.over_http1(connection).await,
+        connect::Dialled::Http2(sender) => {
             live.pool(worker).keep_http2(sender.clone());
-            match sender.try_send_request(absolute(live, request)).await {
-                Ok(response) => Ok((response.map(Driven::shared), sent)),
-                Err(mut failure) => {
-                    live.pool(worker).forget_http2();
-                    let unsent = failure.take_message();
-                    Err(http1::Failure { unsent, error: failure.into_error() }.into())
-                }
-            }
+            Box::pin(request.over_http2(sender, worker)).await
         }
+    };
+    match answer {
+        Ok(answer) => Ok((answer, Sent { dialled: true })),
+        Err((Some(_), error)) => Err(SendError::Unsent(error)),
+        Err((None, source)) => Err(SendError::Broken { source, reused: false }),
     }
 }
 
@@ -118,34 +135,65 @@ pub(crate) async fn send_upgrade(
     request: Request<RequestBody>,
     connect_limit: Duration,
 ) -> Result<Response<Incoming>, SendError> {
-    let connection = connect::dial_http1(live, connect_limit).await?;
-    connection.send_upgrade(request).await.map_err(SendError::from)
+    let mut sender = connect::dial_upgradable(live, connect_limit).await?;
+    sender.try_send_request(request).await.map_err(|mut failure| {
+        let unsent = failure.take_message().is_some();
+        let source = failure.into_error().into();
+        if unsent { SendError::Unsent(source) } else { SendError::Broken { source, reused: false } }
+    })
 }
 
-/// The request as HTTP/2 wants it: the host in the URI.
-fn absolute(live: &Live, mut request: Request<RequestBody>) -> Request<RequestBody> {
-    let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    parts.scheme = Some(if live.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
-    parts.authority = request.headers().get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-    *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
-    *request.version_mut() = Version::HTTP_2;
-    request
-}
+impl Outgoing<'_> {
+    async fn over_http1(&mut self, connection: Box<Http1>) -> Result<Answer, Failed> {
+        let body = std::mem::take(&mut self.body);
+        let length = body.size_hint().exact();
+        let head = http1::write(self.method, &self.target, self.headers, self.endpoint, length);
+        let answer = connection.send(self.method, head, body).await;
+        answer.map_err(|failure| (failure.unsent, failure.error.into()))
+    }
 
-/// The request as HTTP/1.1 wants it: the path only.
-fn relative(mut request: Request<RequestBody>) -> Request<RequestBody> {
-    let path = std::mem::take(request.uri_mut()).into_parts().path_and_query;
-    *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
-    *request.version_mut() = Version::HTTP_11;
-    request
-}
-
-impl From<http1::Failure> for SendError {
-    fn from(failure: http1::Failure) -> Self {
-        if failure.unsent.is_some() {
-            Self::Unsent(failure.error)
-        } else {
-            Self::Broken { source: failure.error, reused: false }
+    async fn over_http2(
+        &mut self,
+        mut sender: http2::SendRequest<RequestBody>,
+        worker: usize,
+    ) -> Result<Answer, Failed> {
+        match sender.try_send_request(self.absolute()).await {
+            Ok(response) => Ok(response.map(Driven::shared)),
+            Err(mut failure) => {
+                self.endpoint.live.pool(worker).forget_http2();
+                let unsent = failure.take_message().map(Request::into_body);
+                Err((unsent, failure.into_error().into()))
+            }
         }
+    }
+
+    /// The request as HTTP/2 wants it: the host in the URI.
+    fn absolute(&mut self) -> Request<RequestBody> {
+        let mut request = self.relative();
+        let mut parts = std::mem::take(request.uri_mut()).into_parts();
+        let host = request.headers_mut().remove(http::header::HOST);
+        parts.scheme = Some(if self.endpoint.live.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
+        parts.authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+        *request.version_mut() = Version::HTTP_2;
+        request
+    }
+
+    /// The request as HTTP/1.1 wants it: the path only.
+    pub(crate) fn relative(&mut self) -> Request<RequestBody> {
+        let body = std::mem::take(&mut self.body);
+        let mut headers = self.headers.clone();
+        self.endpoint.adapt(&mut headers);
+        if let Some(length) = body.size_hint().exact()
+            && headers.contains_key(http::header::CONTENT_LENGTH)
+        {
+            headers.insert(http::header::CONTENT_LENGTH, length.into());
+        }
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        let target = PathAndQuery::try_from(self.target.as_str());
+        *request.uri_mut() = target.map(Uri::from).unwrap_or_else(|_| Uri::from_static("/"));
+        *request.headers_mut() = headers;
+        request
     }
 }

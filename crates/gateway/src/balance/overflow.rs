@@ -68,8 +68,13 @@ impl Gate {
 
     /// Whether the endpoint's own refusal still holds.
     pub(crate) fn refuses(&mut self, now: Instant) -> bool {
+        self.refuses_until(now).is_some()
+    }
+
+    /// Until when the endpoint's own refusal holds, if it still does.
+    pub(crate) fn refuses_until(&mut self, now: Instant) -> Option<Instant> {
         self.refuses_until = self.refuses_until.filter(|&until| now < until);
-        self.refuses_until.is_some()
+        self.refuses_until
     }
 
     fn turn(&mut self, high: bool, low: bool, hold: Duration, now: Instant) {

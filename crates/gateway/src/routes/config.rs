@@ -16,7 +16,7 @@ pub struct Snapshot {
     pub callers: Option<Vec<CallerConfig>>,
     /// Certificates the TLS listener presents, the default first.
     pub certificates: Vec<Certificate>,
-    /// Host names requests must be for. Empty accepts any.
+    /// Host names that requests over HTTPS must be for, `*.` in front standing for any. Empty accepts any.
     pub hostnames: Vec<String>,
     /// What could not be used, for operators.
     pub problems: Vec<Problem>,

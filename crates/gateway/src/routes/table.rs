@@ -15,7 +15,7 @@ use crate::routes::config::{EndpointConfig, Problem, ServiceConfig, ServicePolic
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     services: HashMap<Box<str>, Arc<Service>>,
-    /// Host names requests must be for. Empty accepts any.
+    /// Host names that requests over HTTPS must be for. Empty accepts any.
     pub(crate) hostnames: Vec<String>,
     /// Who may call, if callers must identify themselves.
     pub(crate) callers: Option<Callers>,

@@ -1,16 +1,17 @@
 //! HTTP/1 connections from clients. One that idles gives its buffers back: it keeps its socket, its task and little
 //! else until the next request.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -52,10 +53,14 @@ impl ClientStream for TlsStream<TcpStream> {
 pub(super) struct Activity {
     /// Exchanges whose response is not passed on yet.
     exchanges: AtomicU32,
+    /// Exchanges so far.
+    began: AtomicU32,
     /// Something was read since the last exchange ended: perhaps a part of the next request's head.
     has_read: AtomicBool,
     /// Something is still to be written.
     is_blocked: AtomicBool,
+    /// Writes that got something across.
+    writes: AtomicU32,
 }
 
 /// An exchange that goes on while this is held.
@@ -66,6 +71,7 @@ impl Activity {
     /// An exchange begins.
     pub(super) fn begin(self: &Arc<Self>) -> Ongoing {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.began.fetch_add(1, Ordering::Relaxed);
         Ongoing(self.clone())
     }
 
@@ -98,8 +104,8 @@ pub(super) async fn serve<S: ClientStream>(shared: Arc<Shared>, client: Client, 
     let limits = shared.limits;
     let mut builder = Builder::new();
     builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.idle)
+        // Watched over in `drive`.
+        .header_read_timeout(None)
         .max_headers(limits.headers)
         .max_buf_size(limits.head_bytes.max(8 << 10));
     let activity = Arc::new(Activity::default());
@@ -108,7 +114,7 @@ pub(super) async fn serve<S: ClientStream>(shared: Arc<Shared>, client: Client, 
         let exchanges = Exchanges { shared: shared.clone(), client, activity: Some(activity.clone()) };
         let mut connection =
             Box::new(builder.serve_connection(TokioIo::new(stream), exchanges).with_upgrades());
-        if drive(&mut connection, client, &mut phase, &activity).await == Driven::Ended {
+        if drive(&mut connection, &shared, client, &mut phase, &activity).await == Driven::Ended {
             return;
         }
         let Some(parts) = connection.into_parts() else { return };
@@ -127,39 +133,98 @@ pub(super) async fn serve<S: ClientStream>(shared: Arc<Shared>, client: Client, 
 }
 
 /// Drives a connection until it ends or has idled for long enough to be put to sleep.
+///
+/// One timer watches over a connection as long as it lives: a timer for each request, and asking at each step whether
+/// the gateway is to stop, would cost more than reading the requests' heads.
 async fn drive<S: ClientStream>(
     connection: &mut Connection<S>,
+    shared: &Shared,
     client: Client,
     phase: &mut watch::Receiver<Phase>,
     activity: &Activity,
 ) -> Driven {
-    let mut connection = Pin::new(connection);
+    let limit = shared.limits.idle;
+    let interval = if S::CAN_DOZE { DOZE / 2 } else { limit / 2 };
+    let mut timer = pin!(tokio::time::sleep(interval));
+    let mut watch = Watch { moves: (0, 0), waits_since: Instant::now(), was_idle: false };
     let mut wanted = Phase::Draining;
-    let mut was_idle = false;
-    let mut tick = std::pin::pin!(tokio::time::sleep(DOZE));
     loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => {
-                log_end(client, ended);
+        let seen = phase.clone();
+        let mut stop = pin!(reach(phase, wanted));
+        let mut is_registered = false;
+        let event = poll_fn(|cx| {
+            if let Poll::Ready(ended) = Pin::new(&mut *connection).poll(cx) {
+                return Poll::Ready(Event::Ended(ended));
+            }
+            // Polled once, both wake this task by themselves.
+            let registered = std::mem::replace(&mut is_registered, true);
+            if (!registered || seen.has_changed().unwrap_or(true))
+                && let Poll::Ready(reached) = stop.as_mut().poll(cx)
+            {
+                return Poll::Ready(Event::Stop(reached));
+            }
+            if (!registered || timer.is_elapsed()) && timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Event::Tick);
+            }
+            Poll::Pending
+        })
+        .await;
+        match event {
+            Event::Ended(ended) => {
+                log_end(shared, client, ended);
                 return Driven::Ended;
             }
-            reached = reach(phase, wanted) => {
-                if reached == Phase::Closed {
-                    return Driven::Ended;
-                }
+            Event::Stop(Phase::Closed) => return Driven::Ended,
+            Event::Stop(_) => {
                 wanted = Phase::Closed;
-                connection.as_mut().graceful_shutdown();
+                Pin::new(&mut *connection).graceful_shutdown();
             }
-            () = tick.as_mut(), if S::CAN_DOZE && wanted == Phase::Draining => {
-                let idle = activity.is_idle();
-                if idle && was_idle {
-                    return Driven::Idle;
+            Event::Tick => {
+                let now = Instant::now();
+                timer.as_mut().reset((now + interval).into());
+                match watch.look(activity, now) {
+                    // A head that does not come, or not whole; an answer that is not taken.
+                    waited if waited >= limit => return Driven::Ended,
+                    _ if !S::CAN_DOZE || wanted == Phase::Closed => {}
+                    _ => {
+                        let idle = activity.is_idle();
+                        if idle && watch.was_idle {
+                            return Driven::Idle;
+                        }
+                        watch.was_idle = idle;
+                    }
                 }
-                was_idle = idle;
-                tick.as_mut().reset(tokio::time::Instant::now() + DOZE / 2);
             }
         }
+    }
+}
+
+/// What happened to a connection.
+enum Event {
+    Ended(hyper::Result<()>),
+    Stop(Phase),
+    Tick,
+}
+
+/// What was seen of a connection at its timer's last tick.
+struct Watch {
+    /// Exchanges begun and writes made by then.
+    moves: (u32, u32),
+    /// Since when the client neither asks for anything nor takes what it asked for.
+    waits_since: Instant,
+    was_idle: bool,
+}
+
+impl Watch {
+    /// For how long the connection has waited for its client.
+    fn look(&mut self, activity: &Activity, now: Instant) -> Duration {
+        let moves = (activity.began.load(Ordering::Relaxed), activity.writes.load(Ordering::Relaxed));
+        let waits_for_endpoint =
+            activity.exchanges.load(Ordering::Relaxed) > 0 && !activity.is_blocked.load(Ordering::Relaxed);
+        if moves != self.moves || waits_for_endpoint {
+            (self.moves, self.waits_since) = (moves, now);
+        }
+        now.saturating_duration_since(self.waits_since)
     }
 }
 
@@ -194,6 +259,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> Watched<S> {
     fn written<T>(&self, polled: Poll<T>) -> Poll<T> {
         self.activity.is_blocked.store(polled.is_pending(), Ordering::Relaxed);
+        self.activity.writes.fetch_add(u32::from(polled.is_ready()), Ordering::Relaxed);
         polled
     }
 }

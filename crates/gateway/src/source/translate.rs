@@ -85,7 +85,9 @@ pub fn snapshot(documents: &Documents) -> Snapshot {
         modelplane.and_then(|modelplane| modelplane.callers).is_some_and(|callers| callers.require_key);
     let callers = requires_key.then(|| translation.callers());
     let certificates = tls.map(|tls| translation.certificates(tls)).unwrap_or_default();
-    Snapshot { services, callers, certificates, hostnames: Vec::new(), problems: translation.problems }
+    // As the composed Gateway's HTTPS listener has it.
+    let hostnames = tls.and_then(|tls| tls.hostname.clone()).into_iter().collect();
+    Snapshot { services, callers, certificates, hostnames, problems: translation.problems }
 }
 
 struct Translation<'d> {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::client::conn::http2;
+use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -15,6 +15,9 @@ use tokio_rustls::client::TlsStream;
 use super::http1::Http1;
 use crate::body::RequestBody;
 use crate::endpoint::Live;
+
+/// Most a response's head may take where a tunnel was asked for.
+const HEAD_BYTES: usize = 64 << 10;
 
 /// A connection with HTTP spoken on it.
 #[derive(Debug)]
@@ -69,16 +72,28 @@ pub(super) async fn dial(live: &Live, limit: Duration) -> Result<Dialled, Connec
         if http2 {
             return handshake_http2(live, stream).await.map(Dialled::Http2);
         }
-        handshake_http1(live, stream).await.map(Dialled::Http1)
+        Ok(Dialled::Http1(Http1::new(stream)))
     })
     .await
 }
 
-/// Makes a connection that speaks HTTP/1.1, for upgrades.
-pub(super) async fn dial_http1(live: &Live, limit: Duration) -> Result<Box<Http1>, ConnectError> {
+/// Makes a connection that speaks HTTP/1.1 and may turn into a tunnel. A task drives it.
+pub(super) async fn dial_upgradable(
+    live: &Live,
+    limit: Duration,
+) -> Result<http1::SendRequest<RequestBody>, ConnectError> {
     within(live, limit, async {
         let (stream, _) = open(live, false).await?;
-        handshake_http1(live, stream).await
+        let handshake = http1::Builder::new().max_buf_size(HEAD_BYTES).handshake(TokioIo::new(stream));
+        let (sender, connection) = handshake
+            .await
+            .map_err(|source| ConnectError::Http { address: live.address.authority(), source })?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.with_upgrades().await {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+        Ok(sender)
     })
     .await
 }
@@ -112,12 +127,6 @@ async fn open(live: &Live, may_http2: bool) -> Result<(Stream, bool), ConnectErr
         .map_err(|source| ConnectError::Tls { address: address.authority(), source })?;
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok((Stream::Tls(Box::new(stream)), http2))
-}
-
-async fn handshake_http1(live: &Live, stream: Stream) -> Result<Box<Http1>, ConnectError> {
-    Http1::handshake(stream)
-        .await
-        .map_err(|source| ConnectError::Http { address: live.address.authority(), source })
 }
 
 async fn handshake_http2(

@@ -1,6 +1,5 @@
 //! A response's body together with the connection that must be driven for it to arrive.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -8,34 +7,42 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use super::Http1;
+use super::{AnswerError, Http1};
 
 /// A body that moves its connection on whenever it is asked for more.
 #[derive(Debug)]
 pub(crate) struct Driven {
-    incoming: Incoming,
-    /// None for HTTP/2, whose connections drive themselves.
-    connection: Option<Box<Http1>>,
-    /// What was looked at ahead of time.
+    source: Source,
+    /// What came together with the head.
     ahead: Option<Frame<Bytes>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A connection of its own, until that is taken out.
+    Http1(Option<Box<Http1>>),
+    /// A connection that drives itself.
+    Shared(Incoming),
 }
 
 impl Driven {
     /// A body on a connection of its own.
-    pub(super) fn over(incoming: Incoming, connection: Box<Http1>) -> Self {
-        Self { incoming, connection: Some(connection), ahead: None }
+    pub(super) fn over(connection: Box<Http1>, ahead: Option<Frame<Bytes>>) -> Self {
+        Self { source: Source::Http1(Some(connection)), ahead }
     }
 
     /// A body on a connection that drives itself.
     pub(crate) fn shared(incoming: Incoming) -> Self {
-        Self { incoming, connection: None, ahead: None }
+        Self { source: Source::Shared(incoming), ahead: None }
     }
 
     /// Looks whether something has come already, without waiting. An endpoint that died right behind the head of its
     /// response is found out here, while another can still be asked.
-    pub(crate) async fn look_ahead(&mut self) -> hyper::Result<()> {
-        let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut *self).poll_frame(cx))).await;
-        if let Poll::Ready(Some(frame)) = first {
+    pub(crate) fn look_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), AnswerError> {
+        if self.ahead.is_none()
+            && !self.is_end_stream()
+            && let Poll::Ready(Some(frame)) = Pin::new(&mut *self).poll_frame(cx)
+        {
             self.ahead = Some(frame?);
         }
         Ok(())
@@ -43,7 +50,7 @@ impl Driven {
 
     /// The whole body, if it has come already and nothing can follow.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
-        if !self.incoming.is_end_stream() {
+        if !self.source.has_ended() {
             return None;
         }
         self.ahead.take_if(|frame| frame.is_data())?.into_data().ok()
@@ -51,41 +58,56 @@ impl Driven {
 
     /// Takes the connection out, once the body is complete.
     pub(crate) fn take_connection(&mut self) -> Option<Box<Http1>> {
-        self.connection.take()
+        match &mut self.source {
+            Source::Http1(connection) => connection.take(),
+            Source::Shared(_) => None,
+        }
+    }
+}
+
+impl Source {
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.as_ref().is_none_or(|connection| connection.is_complete()),
+            Self::Shared(incoming) => incoming.is_end_stream(),
+        }
     }
 }
 
 impl Body for Driven {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = AnswerError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
         if let Some(frame) = self.ahead.take() {
             return Poll::Ready(Some(Ok(frame)));
         }
-        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        if polled.is_ready() {
-            return polled;
+        match &mut self.source {
+            Source::Http1(Some(connection)) => {
+                connection.poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
+            Source::Http1(None) => Poll::Ready(None),
+            Source::Shared(incoming) => {
+                Pin::new(incoming).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
         }
-        // The body says that it wants more before the connection is asked to deliver it.
-        match &mut self.connection {
-            Some(connection) => connection.drive(cx),
-            None => return polled,
-        }
-        Pin::new(&mut self.incoming).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_none() && self.incoming.is_end_stream()
+        self.ahead.is_none() && self.source.has_ended()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead =
-            self.ahead.as_ref().and_then(|frame| frame.data_ref()).map_or(0, |data| data.len() as u64);
-        let rest = self.incoming.size_hint();
+        let ahead = self.ahead.as_ref().and_then(|frame| frame.data_ref());
+        let ahead = ahead.map_or(0, |data| data.len() as u64);
+        let rest = match &self.source {
+            Source::Http1(connection) => connection.as_ref().map(|connection| connection.size_hint()),
+            Source::Shared(incoming) => Some(incoming.size_hint()),
+        };
+        let rest = rest.unwrap_or_else(|| SizeHint::with_exact(0));
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + ahead);
         if let Some(upper) = rest.upper() {

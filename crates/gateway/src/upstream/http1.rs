@@ -1,104 +1,370 @@
-//! One HTTP/1 connection to an endpoint, driven by whoever holds it.
+//! HTTP/1.1 towards endpoints (RFC 9112): one exchange at a time, driven by the request it serves.
+//!
+//! Written for a proxy: heads are written straight from the client's headers, bodies pass without channels between
+//! tasks, and nothing is held while nothing comes, so that a stream that waits for its next token costs a few hundred
+//! bytes. Upgrades are not spoken here; they have connections of their own.
 
+mod chunks;
+mod head;
+mod upload;
+
+use std::cell::RefCell;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, Connection, SendRequest};
-use hyper_util::rt::TokioIo;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use http_body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, ReadBuf};
 
+use self::chunks::Chunks;
+use self::head::Head;
+pub(crate) use self::head::write;
+use self::upload::Upload;
 use super::connect::Stream;
 use super::{Answer, Driven};
-use crate::body::RequestBody;
+use crate::body::{ClientFailure, RequestBody};
 
-/// Most a response's head may take.
-const HEAD_BYTES: usize = 64 * 1024;
+/// Most bytes of a response's head, or of its trailers.
+const HEAD_BYTES: usize = 64 << 10;
 
-/// A connection and the handle that sends requests on it.
-#[derive(Debug)]
-pub(crate) struct Http1 {
-    sender: SendRequest<RequestBody>,
-    /// None once the connection has ended.
-    connection: Option<Connection<TokioIo<Stream>, RequestBody>>,
-    /// When it last carried a request.
-    pub(super) used: Instant,
+/// Most bytes taken in at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// Most heads that may precede the one of the response (RFC 9110 §15.2).
+const INTERIM: usize = 16;
+
+/// What goes wrong on a connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Http1Error {
+    /// The connection.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The endpoint closed it too soon.
+    #[error("the endpoint closed the connection {0}")]
+    Closed(&'static str),
+    /// What the endpoint sends is not HTTP.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The request's body could not be read from the client.
+    #[error(transparent)]
+    Client(#[from] ClientFailure),
 }
+
+/// How a response breaks the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the endpoint's response is malformed: {0}")]
+pub struct Malformed(pub(super) &'static str);
 
 /// Why a request got no response.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// The request, if nothing of it was sent.
-    pub(super) unsent: Option<Request<RequestBody>>,
+    /// The request's body, if nothing of the request was sent.
+    pub(super) unsent: Option<RequestBody>,
     /// What happened.
-    pub(super) error: hyper::Error,
+    pub(super) error: Http1Error,
+}
+
+/// What is left of a response's body.
+#[derive(Debug)]
+pub(crate) enum Rest {
+    /// Nothing.
+    Done,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked(Box<Chunks>),
+    /// All until the connection closes.
+    UntilClosed,
+}
+
+/// A connection to an endpoint.
+#[derive(Debug)]
+pub(crate) struct Http1 {
+    stream: Stream,
+    /// The part of the request that is still to be sent.
+    upload: Option<Upload>,
+    rest: Rest,
+    /// Whether another request can follow.
+    reusable: bool,
+    /// When it last carried a request.
+    pub(super) used: Instant,
+}
+
+thread_local! {
+    /// Where everything is read to. What is kept of it is copied out at its own size.
+    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into_boxed_slice());
 }
 
 impl Http1 {
-    /// Starts speaking HTTP/1.1.
-    pub(super) async fn handshake(stream: Stream) -> hyper::Result<Box<Self>> {
-        let (sender, connection) =
-            Builder::new().max_buf_size(HEAD_BYTES).handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Self { sender, connection: Some(connection), used: Instant::now() }))
+    /// A connection on which nothing was said yet.
+    pub(super) fn new(stream: Stream) -> Box<Self> {
+        Box::new(Self { stream, upload: None, rest: Rest::Done, reusable: true, used: Instant::now() })
     }
 
-    /// Sends a request and waits for the head of its response.
-    pub(super) async fn send(mut self: Box<Self>, request: Request<RequestBody>) -> Result<Answer, Failure> {
-        let answer = {
-            let mut answer = pin!(self.sender.try_send_request(request));
-            let connection = &mut self.connection;
-            poll_fn(|cx| {
-                drive(connection, cx);
-                answer.as_mut().poll(cx)
-            })
-            .await
-        };
-        match answer {
-            Ok(response) => Ok(response.map(|incoming| Driven::over(incoming, self))),
-            Err(mut failure) => {
-                let unsent = failure.take_message();
-                Err(Failure { unsent, error: failure.into_error() })
+    /// Sends a request, of which `head` is the head as it goes over the wire, and waits for the head of its response.
+    pub(super) async fn send(
+        mut self: Box<Self>,
+        method: &Method,
+        head: Vec<u8>,
+        body: RequestBody,
+    ) -> Result<Answer, Failure> {
+        self.upload = Some(Upload::new(head, body));
+        self.reusable = true;
+        let mut reading = Reading::default();
+        let answered = poll_fn(|cx| self.poll_answer(method, &mut reading, cx)).await;
+        match answered {
+            Ok((head, ahead)) => Ok(head.into_response(Driven::over(self, ahead))),
+            Err(error) => {
+                let unsent = self.upload.take().filter(Upload::is_unsent).map(Upload::into_body);
+                Err(Failure { unsent, error })
             }
         }
     }
 
-    /// Sends a request after which the connection may become a tunnel. A task drives it from here on.
-    pub(super) async fn send_upgrade(
-        mut self: Box<Self>,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Failure> {
-        if let Some(connection) = self.connection.take() {
-            tokio::spawn(async move {
-                if let Err(error) = connection.with_upgrades().await {
-                    tracing::debug!(%error, "a connection ended");
+    fn poll_answer(
+        &mut self,
+        method: &Method,
+        reading: &mut Reading,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(Head, Option<Frame<Bytes>>), Http1Error>> {
+        if let Err(error) = self.poll_upload(cx) {
+            match error {
+                // An endpoint that has heard enough may have answered before it stopped to listen.
+                Http1Error::Io(_) if self.upload.as_ref().is_some_and(|upload| !upload.is_unsent()) => {
+                    self.upload = None;
+                    self.reusable = false;
+                    reading.late = Some(error);
                 }
-            });
+                _ => return Poll::Ready(Err(error)),
+            }
         }
-        self.sender.try_send_request(request).await.map_err(|mut failure| {
-            let unsent = failure.take_message();
-            Failure { unsent, error: failure.into_error() }
+        SCRATCH.with_borrow_mut(|scratch| {
+            loop {
+                let count = match ready!(self.poll_read(scratch, cx)) {
+                    Ok(0) => Err(Http1Error::Closed("before it answered")),
+                    Ok(count) => Ok(count),
+                    Err(error) => Err(error.into()),
+                };
+                let count = count.map_err(|error| reading.late.take().unwrap_or(error))?;
+                if let Some(answer) = self.take_in(method, reading, &scratch[..count])? {
+                    return Poll::Ready(Ok(answer));
+                }
+            }
         })
     }
 
-    /// Moves the connection on. A body's frames do not arrive otherwise.
-    pub(crate) fn drive(&mut self, cx: &mut Context<'_>) {
-        drive(&mut self.connection, cx);
+    /// Takes in bytes of a response until its head is complete.
+    fn take_in(
+        &mut self,
+        method: &Method,
+        reading: &mut Reading,
+        piece: &[u8],
+    ) -> Result<Option<(Head, Option<Frame<Bytes>>)>, Http1Error> {
+        let mut kept = std::mem::take(&mut reading.kept);
+        let mut text = piece;
+        if !kept.is_empty() {
+            kept.extend_from_slice(piece);
+            text = &kept;
+        }
+        while let Some((head, length)) = head::parse(text)? {
+            text = &text[length..];
+            if head.status.is_informational() {
+                reading.interim += 1;
+                if reading.interim > INTERIM || head.status == 101 {
+                    return Err(Malformed("a status nobody asked for").into());
+                }
+                continue;
+            }
+            let (head, rest, reusable) = head.framed(method)?;
+            self.rest = rest;
+            self.reusable &= reusable;
+            let ahead = self.decode(text)?;
+            return Ok(Some((head, ahead)));
+        }
+        if text.len() > HEAD_BYTES {
+            return Err(Malformed("its head is too long").into());
+        }
+        reading.kept = text.to_vec();
+        Ok(None)
     }
 
-    /// Whether the connection can take another request now.
+    /// The part of the body that bytes hold.
+    fn decode(&mut self, bytes: &[u8]) -> Result<Option<Frame<Bytes>>, Malformed> {
+        let (frame, taken) = match &mut self.rest {
+            Rest::Done => (None, 0),
+            Rest::UntilClosed => (data(Bytes::copy_from_slice(bytes)), bytes.len()),
+            Rest::Length(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                *left -= count as u64;
+                if *left == 0 {
+                    self.rest = Rest::Done;
+                }
+                (data(Bytes::copy_from_slice(&bytes[..count])), count)
+            }
+            Rest::Chunked(chunks) => {
+                let mut decoded = Vec::with_capacity(bytes.len());
+                let taken = chunks.feed(bytes, &mut decoded)?;
+                let mut frame = data(decoded.into());
+                // With data before them, trailers wait for the next time.
+                if chunks.has_ended() && frame.is_none() {
+                    frame = chunks.take_trailers().map(Frame::trailers);
+                }
+                if chunks.is_done() {
+                    self.rest = Rest::Done;
+                }
+                (frame, taken)
+            }
+        };
+        if taken < bytes.len() {
+            // More than was asked for: nobody knows what an answer to the next request would be.
+            self.reusable = false;
+        }
+        Ok(frame)
+    }
+
+    /// Moves the body on: sends what is left of the request, takes in the response's next piece.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Http1Error>>> {
+        match self.poll_upload(cx) {
+            Ok(()) => {}
+            Err(error @ Http1Error::Client(_)) => return Poll::Ready(Some(Err(error))),
+            // Whoever does not listen may still talk.
+            Err(_) => {
+                self.upload = None;
+                self.reusable = false;
+            }
+        }
+        if let Rest::Chunked(chunks) = &mut self.rest
+            && chunks.has_ended()
+        {
+            let trailers = chunks.take_trailers();
+            self.rest = Rest::Done;
+            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+        }
+        if matches!(self.rest, Rest::Done) {
+            return Poll::Ready(None);
+        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            loop {
+                let polled = match ready!(self.poll_read(scratch, cx)) {
+                    Ok(0) if matches!(self.rest, Rest::UntilClosed) => {
+                        self.rest = Rest::Done;
+                        return Poll::Ready(None);
+                    }
+                    Ok(0) => Err(Http1Error::Closed("within its response")),
+                    Ok(count) => self.decode(&scratch[..count]).map_err(Into::into),
+                    Err(error) => Err(error.into()),
+                };
+                match polled {
+                    Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
+                    Ok(None) if matches!(self.rest, Rest::Done) => return Poll::Ready(None),
+                    Ok(None) => {}
+                    Err(error) => {
+                        self.reusable = false;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+            }
+        })
+    }
+
+    /// Sends what can be sent of the request.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Http1Error> {
+        if let Some(upload) = &mut self.upload
+            && upload.poll(&mut self.stream, cx)?.is_ready()
+        {
+            self.upload = None;
+        }
+        Ok(())
+    }
+
+    fn poll_read(&mut self, into: &mut [u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut into = ReadBuf::new(into);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut into))?;
+        Poll::Ready(Ok(into.filled().len()))
+    }
+
+    /// Whether the response is complete.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.rest, Rest::Done)
+    }
+
+    /// How much of the response's body is still to come.
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match &self.rest {
+            Rest::Done => SizeHint::with_exact(0),
+            Rest::Length(left) => SizeHint::with_exact(*left),
+            Rest::Chunked(_) | Rest::UntilClosed => SizeHint::new(),
+        }
+    }
+
+    /// Whether the connection can take another request now. One on which something comes, be it its end, cannot.
     pub(super) fn is_idle(&mut self) -> bool {
-        drive(&mut self.connection, &mut Context::from_waker(Waker::noop()));
-        self.connection.is_some() && self.sender.is_ready()
+        let ready = self.reusable && self.upload.is_none() && self.is_complete();
+        ready && self.poll_read(&mut [0], &mut Context::from_waker(Waker::noop())).is_pending()
     }
 }
 
-/// Polls a connection until it has ended. Its errors reach the request or the body that waits on it.
-fn drive(connection: &mut Option<Connection<TokioIo<Stream>, RequestBody>>, cx: &mut Context<'_>) {
-    if let Some(running) = connection
-        && let Poll::Ready(_) = Pin::new(running).poll(cx)
-    {
-        *connection = None;
+/// The head of a response that is being read.
+#[derive(Debug, Default)]
+struct Reading {
+    /// What came of it so far.
+    kept: Vec<u8>,
+    /// Heads before it.
+    interim: usize,
+    /// Why the request could not be sent whole.
+    late: Option<Http1Error>,
+}
+
+fn data(bytes: Bytes) -> Option<Frame<Bytes>> {
+    (!bytes.is_empty()).then(|| Frame::data(bytes))
+}
+
+/// Reads the head of a response and the beginning of its body the way [`Http1`] does, for tests and fuzzing: the
+/// status and what the bytes hold of the body, or nothing while the head is incomplete.
+#[doc(hidden)]
+pub fn decode(method: &Method, text: &[u8], size: usize) -> Result<Option<Decoded>, Malformed> {
+    let Some((head, length)) = head::parse(text)? else { return Ok(None) };
+    let status = head.status.as_u16();
+    let (head, mut rest, _) = head.framed(method)?;
+    let mut decoded = Decoded { status, headers: head.headers, body: Vec::new(), trailers: None };
+    for piece in text[length..].chunks(size.max(1)) {
+        match &mut rest {
+            Rest::Done => break,
+            Rest::UntilClosed => decoded.body.extend_from_slice(piece),
+            Rest::Length(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(piece.len());
+                *left -= count as u64;
+                decoded.body.extend_from_slice(&piece[..count]);
+            }
+            Rest::Chunked(chunks) => {
+                chunks.feed(piece, &mut decoded.body)?;
+                if chunks.has_ended() {
+                    decoded.trailers = chunks.take_trailers();
+                    break;
+                }
+            }
+        }
     }
+    Ok(Some(decoded))
+}
+
+/// A response as far as it came.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// Status.
+    pub status: u16,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body so far.
+    pub body: Vec<u8>,
+    /// Trailers, once the body has ended.
+    pub trailers: Option<HeaderMap>,
 }

@@ -13,6 +13,9 @@ const IDLE: Duration = Duration::from_secs(50);
 /// Idle connections kept per worker and address.
 const KEPT: usize = 256;
 
+/// The worker that probes count as.
+pub(crate) const NOBODY: usize = usize::MAX;
+
 /// Connections to one address.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {

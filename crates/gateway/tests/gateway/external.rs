@@ -10,6 +10,7 @@ use modelplane_gateway::Snapshot;
 use modelplane_gateway::routes::config::{Address, Certificate, ClientTls, Credential, EndpointConfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::*;
@@ -24,14 +25,35 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
+fn roots(trusted: &Certificate) -> rustls::RootCertStore {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&trusted.chain).flatten());
+    roots
+}
+
 /// An endpoint that speaks TLS and answers with the name it was asked by and the request's head.
 async fn tls_endpoint(certificate: &Certificate) -> std::net::SocketAddr {
+    demanding_endpoint(certificate, None).await
+}
+
+/// The same, which may demand a client certificate of a certain issuer.
+async fn demanding_endpoint(
+    certificate: &Certificate,
+    clients: Option<&Certificate>,
+) -> std::net::SocketAddr {
     let chain = CertificateDer::pem_slice_iter(&certificate.chain).collect::<Result<Vec<_>, _>>().unwrap();
     let key = PrivateKeyDer::from_pem_slice(&certificate.key).unwrap();
+    let verifier = match clients {
+        Some(issuer) => {
+            let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(issuer)), provider());
+            builder.build().unwrap()
+        }
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
     let config = rustls::ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .unwrap();
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
@@ -127,6 +149,66 @@ async fn an_endpoint_with_an_unusable_bundle_is_left_out() {
     assert_eq!(get(gateway.address, "/ml-team/chat/x").await.code(), "no_endpoints");
 }
 
+/// A client certificate's issuer, and a certificate of it.
+fn client_certificate() -> (Certificate, Certificate) {
+    let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = authority.self_signed(&key).unwrap();
+    let root = Certificate { chain: certificate.pem().into(), key: key.serialize_pem().into() };
+    let issuer = rcgen::Issuer::new(authority, key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let client = rcgen::CertificateParams::new(vec!["gateway.example.com".to_owned()]).unwrap();
+    let client = client.signed_by(&key, &issuer).unwrap();
+    (root, Certificate { chain: client.pem().into(), key: key.serialize_pem().into() })
+}
+
+#[tokio::test]
+async fn an_endpoint_that_demands_a_client_certificate_gets_the_configured_one() {
+    let server = certificate("edge.example.com");
+    let (issuer, identity) = client_certificate();
+    let (_, stranger) = client_certificate();
+    let address = demanding_endpoint(&server, Some(&issuer)).await;
+    for (identity, want) in [
+        (Some(identity), StatusCode::OK),
+        (Some(stranger), StatusCode::BAD_GATEWAY),
+        (None, StatusCode::BAD_GATEWAY),
+    ] {
+        let named = identity.is_some();
+        let tls = ClientTls { identity, ..trusting(&server, "edge.example.com") };
+        let gateway = Running::start(only(chat(vec![(1, vec![external(address, tls)])]))).await;
+        let answer = get(gateway.address, "/ml-team/chat/v1/models").await;
+        assert_eq!(answer.status, want, "a certificate is sent: {named}; {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn over_https_other_host_names_than_the_gateways_are_refused() {
+    let endpoint = Endpoint::named("one").await;
+    let certificate = certificate("models.example.com");
+    let mut options = options();
+    options.listen_tls = Some(loopback());
+    let gateway = modelplane_gateway::Gateway::bind(options).unwrap();
+    let (plain, secure, routes) = (gateway.address(), gateway.tls_address().unwrap(), gateway.routes());
+    let snapshot = |hostnames: &[&str]| Snapshot {
+        certificates: vec![certificate.clone()],
+        hostnames: hostnames.iter().map(|&name| name.to_owned()).collect(),
+        ..on(&endpoint)
+    };
+    routes.publish(&snapshot(&[]));
+    let _served = tokio::spawn(gateway.serve(snapshot(&[]), std::future::pending()));
+    let path = "/ml-team/chat/x";
+    let ask = || ask_tls(secure, "models.example.com", &certificate, path);
+    assert_eq!(ask().await.as_deref(), Some("one"), "any host will do");
+    routes.publish(&snapshot(&["models.example.com"]));
+    let refused = ask().await.unwrap();
+    assert!(refused.contains("unknown_host"), "the request is for host g: {refused}");
+    routes.publish(&snapshot(&["models.example.com", "G"]));
+    assert_eq!(ask().await.as_deref(), Some("one"));
+    routes.publish(&snapshot(&["models.example.com"]));
+    assert_eq!(get(plain, path).await.text(), "one", "what reaches the gateway in the clear has no name");
+}
+
 /// Opens a TLS connection for a name, and asks for a path.
 async fn ask_tls(
     address: std::net::SocketAddr,
@@ -134,12 +216,10 @@ async fn ask_tls(
     trusted: &Certificate,
     path: &str,
 ) -> Option<String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&trusted.chain).flatten());
     let config = rustls::ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
+        .with_root_certificates(roots(trusted))
         .with_no_client_auth();
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(name.to_owned()).unwrap();

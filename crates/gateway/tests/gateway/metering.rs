@@ -81,6 +81,9 @@ async fn tokens_are_counted_whole_and_streamed_reported_or_not_and_no_byte_chang
     metrics_with(admin, &format!("modelplane_gateway_time_to_first_token_seconds_count{{{labels}}} 3")).await;
     metrics_with(admin, &format!("modelplane_gateway_inter_token_latency_seconds_count{{{labels}}} 2")).await;
     metrics_with(admin, &format!("modelplane_gateway_requests_in_flight{{{labels}}} 0")).await;
+    raw(address, b"NONSENSE\r\n\r\n").await;
+    metrics_with(admin, "modelplane_gateway_malformed_requests_total 1").await;
+    metrics_with(admin, "modelplane_gateway_configuration_problems 0").await;
     get(address, "/nowhere").await;
     metrics_with(admin, "modelplane_gateway_refusals_total{code=\"missing_api_key\"} 1").await;
 }
@@ -105,9 +108,13 @@ async fn the_live_table_says_why_an_endpoint_is_in_or_out() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|endpoint| endpoint["state"].as_str().unwrap().split(" after").next().unwrap())
+        .map(|endpoint| {
+            endpoint["state"].as_str().unwrap().split([' ', '(']).take(3).collect::<Vec<_>>().join(" ")
+        })
         .collect();
-    assert_eq!(states, ["in", "out: full", "out: ejected"]);
+    assert_eq!(states, ["in", "out: full ", "out: ejected after"]);
+    let full = routes["services"][0]["endpoints"][1]["state"].as_str().unwrap();
+    assert!(full.starts_with("out: full (says so itself for "), "{full}");
     assert_eq!(get(admin, "/readyz").await.text(), "ok\n");
     assert_eq!(get(admin, "/livez").await.text(), "ok\n");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::{Body, Frame, Incoming};
@@ -249,7 +249,9 @@ where
         Self { sender }
     }
 
-    pub(crate) async fn send(&mut self, request: Request<B>) -> Response<Incoming> {
+    /// Sends a request, for some host unless it says for which.
+    pub(crate) async fn send(&mut self, mut request: Request<B>) -> Response<Incoming> {
+        request.headers_mut().entry("host").or_insert(HeaderValue::from_static("gateway"));
         soon(self.sender.ready()).await.unwrap();
         soon(self.sender.send_request(request)).await.unwrap()
     }

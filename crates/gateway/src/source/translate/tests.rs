@@ -128,6 +128,28 @@ fn callers_count_only_where_keys_are_required() {
 }
 
 #[test]
+fn https_is_served_with_the_named_secrets_for_the_named_host() {
+    let spec = json!({"backend": "Modelplane", "modelplane": {"tls": {
+        "hostname": "models.example.com", "certificateSecrets": ["there", "missing"],
+    }}});
+    let pair = secret(&[], &[], &[("tls.crt", "CHAIN"), ("tls.key", "KEY")]);
+    let documents = Documents {
+        gateways: [("default".to_owned(), serde_json::from_value(json!({"spec": spec})).unwrap())].into(),
+        secrets: [(("modelplane-system".to_owned(), "there".to_owned()), pair)].into(),
+        ..Documents::default()
+    };
+    let translated = snapshot(&documents);
+    assert_eq!(translated.hostnames, ["models.example.com"]);
+    let want = Certificate { chain: Bytes::from_static(b"CHAIN"), key: Bytes::from_static(b"KEY") };
+    assert!(translated.certificates == [want], "the Secret's entries");
+    let problem = Problem {
+        object: "InferenceGateway default".to_owned(),
+        reason: "Secret modelplane-system/missing does not exist".to_owned(),
+    };
+    assert_eq!(translated.problems, [problem], "what is missing is said");
+}
+
+#[test]
 fn a_namespace_hands_out_keys_for_itself_only() {
     let only = |patterns: &[&str]| {
         AllowedServices::Only(patterns.iter().map(|&pattern| pattern.to_owned()).collect())
