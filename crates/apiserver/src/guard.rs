@@ -8,7 +8,6 @@ use crate::identity::Identity;
 
 /// A deletion that is about to be accepted: its caller is authorized and its preconditions hold.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub struct Deletion<'a> {
     /// The API group; empty for the legacy group.
     pub group: &'a str,

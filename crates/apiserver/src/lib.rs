@@ -5,8 +5,9 @@
 //! CustomResourceDefinitions define. Requests come over TLS ([`ApiServer::serve`]) or, without a socket, through a
 //! tower service ([`ApiServer::in_process`]).
 //!
-//! Deliberately absent: protobuf answers (protobuf bodies of built-in kinds are read), conversion and admission webhooks, API aggregation, quotas, pod
-//! subresources that need a kubelet (`exec`, `log`, `portforward`).
+//! Deliberately absent: protobuf answers (protobuf bodies of built-in kinds are read), conversion and admission
+//! webhooks (a host may refuse deletions, see [`DeletionGuard`]), API aggregation, quotas, pod subresources that need
+//! a kubelet (`exec`, `log`, `portforward`).
 //!
 //! A request goes through `service` (identity, permission, negotiation), one file of `verbs`, and `store` keys made
 //! by `registry`. Objects are stored as JSON without `resourceVersion`; answers splice it in (`object::encode`).

@@ -367,6 +367,36 @@ async fn tokens_are_kept_as_hashes_and_survive_a_restart() {
 }
 
 #[tokio::test]
+async fn tokens_end_with_their_time_or_their_object() {
+    let fixture = Fixture::new();
+    let account = |uid: &str| json!({"kind": "ServiceAccount", "metadata": {"namespace": "a", "name": "r", "uid": uid}});
+    // As the server stores it: `metadata` first, compact.
+    let stored = |uid: &str| crate::object::encode::encode(&account(uid));
+    let at = "core/serviceaccounts/a/r".to_owned();
+    fixture.store.write(Write::Create { key: at.clone(), value: stored("1") }).await.unwrap();
+    let robot = identity_of_service_account("a", "r");
+    let now = jiff::Timestamp::now();
+    let later = now + jiff::SignedDuration::from_hours(1);
+    let bound = || Bound { key: at.clone(), uid: "1".to_owned() };
+    let tokens = fixture.access.tokens();
+    let expired = tokens.issue_bound(&robot, now, bound()).await.unwrap();
+    let valid = tokens.issue_bound(&robot, later, bound()).await.unwrap();
+    assert_eq!(tokens.identity(&expired), None);
+    assert_eq!(tokens.identity(&valid).as_ref(), Some(&robot));
+    let reopened = Access::open(&fixture.store).unwrap();
+    assert_eq!(reopened.tokens().identity(&expired), None);
+    assert_eq!(reopened.tokens().identity(&valid).as_ref(), Some(&robot));
+    let entry = fixture.store.get(&at).unwrap().unwrap();
+    let other = Write::Update { key: at.clone(), value: stored("2"), expected: entry.modified };
+    fixture.store.write(other).await.unwrap();
+    assert_eq!(tokens.identity(&valid), None, "another account of the same name");
+    tokens.issue(&robot).await.unwrap();
+    let record = fixture.store.get("internal/access-tokens").unwrap().unwrap();
+    let kept: Value = serde_json::from_slice(&record.value).unwrap();
+    assert_eq!(kept.as_array().unwrap().len(), 2, "what has expired is not kept: {kept}");
+}
+
+#[tokio::test]
 async fn reviews_answer_what_kubectl_auth_asks() {
     let fixture = Fixture::bootstrapped().await;
     fixture.put(&binding("team", "ClusterRole/view", "Group:ml")).await;
