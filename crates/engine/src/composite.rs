@@ -13,6 +13,7 @@ mod apply;
 mod observe;
 pub mod pipeline;
 mod reconcile;
+pub(crate) mod relevance;
 pub mod render;
 mod status;
 
@@ -44,7 +45,11 @@ const SHORTEST_DEBOUNCE: Duration = Duration::from_millis(20);
 /// And at most.
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(5);
 /// The share of its time a composite may spend on changes of what it asked for is one in so many.
-const DEBOUNCE_FACTOR: u32 = 10;
+const REQUIRED_FACTOR: u32 = 10;
+/// The same for what it composed, of which changes come in bursts.
+const COMPOSED_FACTOR: u32 = 5;
+/// How long it waits for such a burst to end, at most.
+const LONGEST_COMPOSED_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// The composition controller.
 pub struct CompositeController {
@@ -58,7 +63,7 @@ pub struct CompositeController {
     pub(crate) poll_interval: Duration,
     pub(crate) requirements: Requirements,
     pub(crate) memory: Mutex<HashMap<ObjectKey, Memory>>,
-    /// Held while a deployment is composed: each has to see what the one before it placed.
+    /// Held while a deployment's replicas are placed: each has to see what the one before it placed.
     pub(crate) placing: tokio::sync::Mutex<()>,
 }
 
@@ -71,6 +76,14 @@ pub(crate) struct Memory {
     applied: HashMap<String, Applied>,
     /// How long composing took.
     took: Duration,
+    /// Whether it is a deployment all of whose replicas have a place.
+    settled: bool,
+}
+
+impl Memory {
+    fn digest(&self) -> (bool, Duration) {
+        (self.settled, self.took)
+    }
 }
 
 /// An applied resource.
@@ -87,19 +100,46 @@ impl CompositeController {
     pub(crate) fn route(&self, change: &Change) {
         let Some(object) = change.object() else { return };
         if self.composite_kind(&object.key.group, &object.key.kind).is_some() {
-            self.queue.add(object.key.clone());
-        }
-        for object in change.old.iter().chain(&change.new) {
-            if let Some(owner) = object.controller()
-                && let Some(info) = self.composite_kind(crate::object::group(owner.api_version), owner.kind)
-            {
-                let namespace = if info.scope == Scope::Cluster { "" } else { &object.key.namespace };
-                self.queue.add(key(info.group, info.kind, namespace, owner.name));
+            match relevance::of_wishes(change) {
+                true => self.queue.add(object.key.clone()),
+                // Its status, as a rule written here: what is read of it must not lag, but there is no hurry.
+                false if relevance::of_composed(change) => self.wake(object.key.clone()),
+                false => {}
             }
         }
+        if relevance::of_composed(change) {
+            self.route_composed(change);
+        }
         for composite in self.requirements.affected(change) {
-            let delay = self.debounce(&composite);
-            self.queue.add_after(composite, delay);
+            let (settled, took) = self.lock().get(&composite).map_or_else(Default::default, Memory::digest);
+            if relevance::of_required(&composite.kind, settled, change) {
+                let delay = took.saturating_mul(REQUIRED_FACTOR);
+                self.queue.add_after(composite, delay.clamp(SHORTEST_DEBOUNCE, LONGEST_DEBOUNCE));
+            }
+        }
+    }
+
+    /// Wakes those that composed the object.
+    fn route_composed(&self, change: &Change) {
+        let mut woken = None;
+        for object in change.new.iter().chain(&change.old) {
+            if let Some(owner) = object.controller().filter(|owner| woken != Some(owner.uid))
+                && let Some(info) = self.composite_kind(crate::object::group(owner.api_version), owner.kind)
+            {
+                woken = Some(owner.uid);
+                let namespace = if info.scope == Scope::Cluster { "" } else { &object.key.namespace };
+                self.wake(key(info.group, info.kind, namespace, owner.name));
+            }
+        }
+    }
+
+    /// Wakes a composite: at once if that costs little, else when a burst of changes may be over.
+    fn wake(&self, composite: ObjectKey) {
+        let took = self.lock().get(&composite).map_or(Duration::ZERO, |memory| memory.took);
+        let delay = took.saturating_mul(COMPOSED_FACTOR).min(LONGEST_COMPOSED_DEBOUNCE);
+        match delay < SHORTEST_DEBOUNCE {
+            true => self.queue.add(composite),
+            false => self.queue.add_after(composite, delay),
         }
     }
 
@@ -107,11 +147,6 @@ impl CompositeController {
     fn composite_kind(&self, group: &str, kind: &str) -> Option<&'static KindInfo> {
         let info = kind::ALL.iter().copied().find(|info| info.group == group && info.kind == kind)?;
         (!self.functions.steps(&info.api_version(), info.kind).is_empty()).then_some(info)
-    }
-
-    fn debounce(&self, composite: &ObjectKey) -> Duration {
-        let took = self.lock().get(composite).map_or(Duration::ZERO, |memory| memory.took);
-        took.saturating_mul(DEBOUNCE_FACTOR).clamp(SHORTEST_DEBOUNCE, LONGEST_DEBOUNCE)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Memory>> {

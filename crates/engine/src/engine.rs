@@ -13,6 +13,7 @@ use crate::client::ApiClient;
 use crate::clusters::{ClusterConnector, Clusters, Network, provider_config_of};
 use crate::composite::CompositeController;
 use crate::composite::pipeline::{BuiltIn, Functions};
+use crate::composite::relevance::of_wishes;
 use crate::controller::run;
 use crate::drivers::helm::{HelmProgram, HelmRunner};
 use crate::drivers::simulated_helm::SimulatedHelm;
@@ -126,8 +127,11 @@ impl Listener for Router {
             (drivers::OBJECT_GROUP | drivers::RELEASE_GROUP, "ProviderConfig" | "ClusterProviderConfig") => {
                 routes.configs.add(object.key.clone());
             }
-            (drivers::OBJECT_GROUP, "Object") => routes.objects.add(object.key.clone()),
-            (drivers::RELEASE_GROUP, "Release") => routes.releases.add(object.key.clone()),
+            // What drivers report is no reason to drive.
+            (drivers::OBJECT_GROUP, "Object") if of_wishes(change) => routes.objects.add(object.key.clone()),
+            (drivers::RELEASE_GROUP, "Release") if of_wishes(change) => {
+                routes.releases.add(object.key.clone());
+            }
             _ if drivers::is_managed(object) => {
                 routes.managed.add(object.key.clone());
                 if routes.simulate_clouds

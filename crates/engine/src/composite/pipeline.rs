@@ -61,6 +61,8 @@ pub struct Answer {
     pub conditions: Vec<Condition>,
     /// Events, in order.
     pub events: Vec<Event>,
+    /// Replicas without a place, if the pipeline places replicas.
+    pub unplaced: Option<u64>,
 }
 
 /// A resource that a pipeline wants.
@@ -134,6 +136,7 @@ impl Answer {
         self.requirements.extend(requirements.map(|(key, requirement)| (key.into_owned(), requirement)));
         self.conditions.extend(desired.conditions);
         self.events.extend(desired.events);
+        self.unplaced = desired.work.replicas.map(|replicas| replicas.unplaced).or(self.unplaced);
         Ok(())
     }
 

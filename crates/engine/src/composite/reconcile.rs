@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use modelplane_api::kind::{KindInfo, Object};
 use modelplane_api::model_deployment::ModelDeployment;
+use modelplane_api::model_replica::ModelReplica;
 use modelplane_api::names::PAUSED_ANNOTATION;
 use modelplane_core::contract::Severity;
+use modelplane_core::document::Document;
 use modelplane_core::simulate::ObjectKey;
 use serde_json::{Value, json};
 
 use super::apply::references;
 use super::observe::Composed;
-use super::pipeline::{self, Answer, Inputs};
+use super::pipeline::{self, Answer, Inputs, Wanted};
 use super::{CompositeController, FINALIZER, Memory, status};
 use crate::client::{Target, Write};
 use crate::conditions::NewCondition;
@@ -83,22 +85,31 @@ impl CompositeController {
     }
 
     async fn compose(&self, composite: &Arc<Stored>, info: &KindInfo) -> Result<Next, ReconcileError> {
-        let start = Instant::now();
         let mut memory = self.remembered(&composite.key);
-        let _placing = if info.kind == ModelDeployment::INFO.kind && info.group == ModelDeployment::INFO.group
-        {
-            Some(self.placing.lock().await)
-        } else {
-            None
+        // What places replicas has to see what was placed meanwhile, and nobody else may place until it is written.
+        let mut placing = match memory.took.is_zero() && info.kind == ModelDeployment::INFO.kind {
+            // It most likely will.
+            true => Some(self.placing.lock().await),
+            false => None,
         };
+        let mut start = Instant::now();
         let composed = self.observe(composite).await?;
-        let (answer, composed) = self.run(composite, info, composed, &mut memory).await?;
+        let mut decided = self.run(composite, info, composed, &mut memory).await?;
+        if placing.is_none() && places(&decided) {
+            placing = Some(self.placing.lock().await);
+            start = Instant::now();
+            let composed = self.observe(composite).await?;
+            decided = self.run(composite, info, composed, &mut memory).await?;
+        }
         memory.took = start.elapsed();
+        let (answer, composed) = decided;
+        memory.settled = answer.unplaced == Some(0);
 
         let rendered = Self::render(composite, &answer, &composed)?;
         let kept = self.collect(composite, &composed, &rendered).await?;
         self.claim(composite, info, references(composite, &rendered, &kept)).await?;
         let outcome = self.apply(composite, &rendered, &memory).await;
+        drop(placing);
         self.report(composite, &answer, &outcome.failed);
 
         let current = self.caches.get(&composite.key).unwrap_or_else(|| Arc::clone(composite));
@@ -178,6 +189,15 @@ impl CompositeController {
             self.events.record(composite, EventType::Warning, COMPOSE, &message);
         }
     }
+}
+
+/// Whether replicas get a place that they do not have yet.
+fn places((answer, composed): &(Answer, Composed)) -> bool {
+    let is_replica = |wanted: &Wanted| {
+        Document::from_struct(&wanted.bytes).text_at(&["kind"]) == Some(ModelReplica::INFO.kind)
+    };
+    let mut new = answer.resources.iter().filter(|(key, _)| !composed.contains_key(*key));
+    answer.unplaced.is_some() && new.any(|(_, wanted)| is_replica(wanted))
 }
 
 /// Takes a finalizer off an object unless it has changed meanwhile.

@@ -263,7 +263,8 @@ fn major(version: &str) -> Major {
 
 /// The arguments that install or upgrade a release.
 fn upgrade(name: &str, chart: &Chart, major: Major) -> Vec<String> {
-    let mut arguments = texts(&["upgrade", "--install", name]);
+    // Without new values Helm would go on with those of the last revision.
+    let mut arguments = texts(&["upgrade", "--install", "--reset-values", name]);
     if !chart.url.is_empty() {
         arguments.push(chart.url.clone());
     } else if chart.repository.starts_with("oci://") {
@@ -407,7 +408,7 @@ mod tests {
             ),
         ] {
             let arguments = upgrade("n", &chart, major).join(" ");
-            assert_eq!(arguments, format!("upgrade --install n {expected}"), "{name}");
+            assert_eq!(arguments, format!("upgrade --install --reset-values n {expected}"), "{name}");
         }
     }
 

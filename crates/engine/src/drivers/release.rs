@@ -263,8 +263,9 @@ fn chart(release: &Stored) -> Result<Chart, String> {
         return Err("spec.forProvider.chart.pullSecretRef is not supported by the embedded driver".to_owned());
     }
     let set = spec["set"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let set: Result<Vec<_>, String> =
+    let set: Result<Vec<(String, String)>, String> =
         set.iter().enumerate().map(|(index, one)| setting(index, one)).collect();
+    let set = set?;
     let name = text("name");
     let (repository, url) = (text("repository"), text("url"));
     check_source(&name, &repository, &url)?;
@@ -279,7 +280,7 @@ fn chart(release: &Stored) -> Result<Chart, String> {
         version: text("version"),
         url,
         values,
-        set: set?,
+        set,
         wait: if wait { Some(wait_limit(&spec)?) } else { None },
         skip_create_namespace: spec["skipCreateNamespace"].as_bool().unwrap_or_default(),
         skip_crds: spec["skipCRDs"].as_bool().unwrap_or_default(),

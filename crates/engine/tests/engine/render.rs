@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 
 use crate::player::Player;
 use crate::support::{
-    Cluster, Clusters, MODELPLANE, OBJECTS, RELEASES, RESOURCE_NAME, SYSTEM, USAGES, apply, client,
-    condition, config, engine, eventually, example, examples, get, list, namespace, server,
+    Cluster, Clusters, OBJECTS, RELEASES, RESOURCE_NAME, SYSTEM, USAGES, apply, client, config, engine,
+    eventually, example, examples, get, list, namespace, server,
 };
 
 /// A field that `render` and a control plane legitimately give other values.
@@ -218,17 +218,17 @@ async fn composed(name: &str) {
     for object in platform {
         apply_once_served(&api, object).await;
     }
-    for (key, object) in &expected.objects {
-        if key.kind == "InferenceCluster" && condition(object, "Ready") == "True" {
-            eventually(&format!("{key} is ready"), || async {
-                let cluster = get(&api, MODELPLANE, &key.kind, "", &key.name).await?;
-                let offers = |cluster: &Value| normal(&cluster["status"]["gpuPools"]);
-                // It is also ready for a moment before its serving stack exists, and offers nothing then.
-                let ready = condition(&cluster, "Ready") == "True" && offers(&cluster) == offers(object);
-                ready.then_some(())
-            })
-            .await;
-        }
+    let clusters = ["InferenceCluster", "ServingStack", "Release"];
+    expected.default(&api).await;
+    for (key, object) in expected.objects.iter().filter(|(key, _)| clusters.contains(&key.kind.as_str())) {
+        eventually(&format!("{key} is as in render"), || async {
+            let found =
+                get(&api, object["apiVersion"].as_str()?, &key.kind, &key.namespace, &key.name).await?;
+            // It is also ready for a moment before its serving stack exists, and offers nothing then.
+            let offers = |object: &Value| normal(&object["status"]["gpuPools"]);
+            (facts(object).1 == facts(&found).1 && offers(object) == offers(&found)).then_some(())
+        })
+        .await;
     }
     for object in models {
         apply_once_served(&api, object).await;
