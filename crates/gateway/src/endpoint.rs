@@ -24,6 +24,8 @@ pub(crate) struct Endpoint {
     pub(crate) identity: u64,
     /// What was asked for.
     pub(crate) config: Arc<EndpointConfig>,
+    /// What replaces a service's path prefix, if that can be part of a path.
+    pub(crate) rewrite_path: Option<String>,
     /// Headers set on every request, `Host` among them.
     pub(crate) adds: HeaderMap,
     /// Headers of requests that do not reach the endpoint: callers' credentials where it has its own, what is to be
@@ -57,7 +59,11 @@ impl Endpoint {
             adds.insert(name.clone(), value.clone());
         }
         drops.extend(adds.keys().cloned());
-        Self { identity: random::hash(id.as_bytes()), id, config, adds, drops, live }
+        let is_path =
+            |path: &String| path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte));
+        let rewrite_path =
+            config.rewrite_path.clone().map(|path| if is_path(&path) { path } else { "/".to_owned() });
+        Self { identity: random::hash(id.as_bytes()), id, config, rewrite_path, adds, drops, live }
     }
 
     /// Makes a request's headers those this endpoint is to get.

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -168,12 +169,13 @@ impl Attempts {
     async fn attempt(&self, choice: &Choice) -> Outcome {
         let request = self.request(&choice.endpoint).await;
         let timeouts = &self.target.service.policy.timeouts;
-        let sending = upstream::send(request, self.exchange.client.worker, timeouts.connect);
+        // Pinned here, or both ways to wait for it would carry room for it.
+        let mut sending = pin!(upstream::send(request, self.exchange.client.worker, timeouts.connect));
         let sent = if timeouts.first_byte.is_zero() {
-            sending.await
+            sending.as_mut().await
         } else {
             let late = |_| Err(SendError::Timeout(timeouts.first_byte));
-            tokio::time::timeout(timeouts.first_byte, sending).await.unwrap_or_else(late)
+            tokio::time::timeout(timeouts.first_byte, sending.as_mut()).await.unwrap_or_else(late)
         };
         match sent {
             Err(error) => Outcome::Failed(error),
@@ -225,13 +227,7 @@ impl Attempts {
         let uri = &self.exchange.head.uri;
         let whole = uri.path();
         let rest = &whole[self.target.prefix..];
-        let target = path::rewrite(whole, rest, endpoint.config.rewrite_path.as_deref(), uri.query());
-        // A rewritten path that is no path can only come from the endpoint's configuration.
-        if target.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii()) {
-            target
-        } else {
-            "/".to_owned()
-        }
+        path::rewrite(whole, rest, endpoint.rewrite_path.as_deref(), uri.query())
     }
 
     /// Takes what an attempt came to into the endpoint's health and load.

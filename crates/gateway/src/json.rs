@@ -53,6 +53,9 @@ pub struct Finder {
 /// Deepest that keys can be wanted.
 const DEEPEST: usize = 3;
 
+/// Room for a value's text to begin with.
+const ROOM: usize = 256;
+
 /// Longest key worth keeping, with room for escapes.
 const KEY: usize = 96;
 
@@ -97,10 +100,15 @@ impl Finder {
     pub fn feed(&mut self, piece: &[u8]) -> (Option<Found>, usize) {
         let mut at = 0;
         while at < piece.len() && !self.ended {
-            if let Mode::Text { escaped: false, key: false } = self.mode {
+            if let Mode::Text { escaped: false, key } = self.mode {
                 let rest = &piece[at..];
-                let run = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len());
-                self.keep(&rest[..run]);
+                let run = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                if key {
+                    let room = (KEY + 1).saturating_sub(self.key.len());
+                    self.key.extend_from_slice(&rest[..run.min(room)]);
+                } else {
+                    self.keep(&rest[..run]);
+                }
                 self.position += run;
                 at += run;
                 if at == piece.len() {
@@ -226,7 +234,9 @@ impl Finder {
         }
         if let Some(key) = self.armed.take() {
             let range = self.position..self.position;
-            let found = Found { key, range, text: Vec::new(), cut: false, elements: Vec::new() };
+            // Room for most, so that it is not made bit by bit.
+            let text = Vec::with_capacity(ROOM.min(self.wanted.limit));
+            let found = Found { key, range, text, cut: false, elements: Vec::new() };
             self.capture = Some(Capture { found, depth: self.depth, full: false });
         }
     }

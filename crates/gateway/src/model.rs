@@ -113,7 +113,7 @@ pub(crate) async fn name_at(endpoint: &Endpoint, worker: usize) -> Option<Arc<st
 }
 
 async fn first_listed(endpoint: &Endpoint, worker: usize) -> Option<Arc<str>> {
-    let path = path::rewrite("/v1/models", "/v1/models", endpoint.config.rewrite_path.as_deref(), None);
+    let path = path::rewrite("/v1/models", "/v1/models", endpoint.rewrite_path.as_deref(), None);
     let (headers, body) = (HeaderMap::new(), RequestBody::empty());
     let request = Outgoing { method: &Method::GET, target: path, headers: &headers, endpoint, body };
     let (answer, _) = upstream::send(request, worker, LIST_TIME).await.ok()?;

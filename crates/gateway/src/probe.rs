@@ -99,7 +99,7 @@ async fn probe(what: What, service: Arc<Service>, endpoint: Arc<Endpoint>, limit
 }
 
 async fn ask(endpoint: &Endpoint, path: &str, limit: Duration) -> Option<upstream::Answer> {
-    let target = path::rewrite(path, path, endpoint.config.rewrite_path.as_deref(), None);
+    let target = path::rewrite(path, path, endpoint.rewrite_path.as_deref(), None);
     let (headers, body) = (HeaderMap::new(), RequestBody::empty());
     let request = Outgoing { method: &Method::GET, target, headers: &headers, endpoint, body };
     let sending = upstream::send(request, NOBODY, limit);

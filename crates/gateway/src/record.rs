@@ -12,13 +12,12 @@ use crate::body::RequestSource;
 use crate::callers::CallerLease;
 use crate::endpoint::Endpoint;
 use crate::headers::TraceId;
-use crate::json::Finder;
 use crate::metrics::Series;
 use crate::refusal::Refusal;
 use crate::routes::table::Service;
 use crate::server::{Client, Shared};
 use crate::sse::EventReader;
-use crate::usage::{self, Usage};
+use crate::usage::{Usage, UsageScanner};
 
 /// One exchange.
 pub(crate) struct Record {
@@ -58,7 +57,7 @@ struct Answered {
 enum Meter {
     #[default]
     None,
-    Whole(Box<(Finder, Option<Usage>)>),
+    Whole(Box<UsageScanner>),
     Events(Box<EventReader>),
 }
 
@@ -168,7 +167,7 @@ impl Record {
     fn usage(&self) -> Option<Usage> {
         match &self.meter {
             Meter::None => None,
-            Meter::Whole(whole) => whole.1,
+            Meter::Whole(whole) => whole.usage,
             // An event per token is how engines stream.
             Meter::Events(events) => {
                 events.usage.or(Some(Usage { completion: events.events, ..Usage::default() }))
@@ -245,7 +244,7 @@ impl Meter {
             return Self::Events(Box::default());
         }
         if is(CONTENT_TYPE, b"application/json") {
-            return Self::Whole(Box::new((Finder::new(usage::WANTED), None)));
+            return Self::Whole(Box::default());
         }
         Self::None
     }
@@ -256,15 +255,7 @@ impl Meter {
             Self::None => false,
             Self::Events(events) => events.feed(data),
             Self::Whole(whole) => {
-                let (finder, usage) = &mut **whole;
-                let mut rest = data;
-                while !rest.is_empty() {
-                    let (found, taken) = finder.feed(rest);
-                    if let Some(found) = found {
-                        Usage::merge(usage, &found);
-                    }
-                    rest = &rest[taken..];
-                }
+                whole.feed(data);
                 false
             }
         }

@@ -1,9 +1,12 @@
 //! Tokens used, as OpenAI's and Anthropic's APIs report them.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder as Search;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::{Found, Wanted};
+use crate::json::{Finder, Found, Wanted};
 
 /// Tokens of one exchange.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,6 +60,86 @@ impl Usage {
     }
 }
 
+/// Looks for usage in a whole response that passes by in pieces.
+///
+/// Jumps from one `"usage"` to the next and reads on only behind it. Text of a model cannot pass for one: quotes in
+/// it are escaped.
+#[derive(Debug, Default)]
+pub struct UsageScanner {
+    /// Bytes of the key that the piece before ended with.
+    matched: usize,
+    /// Whether what looks like the key has just been read. As a value, it has no colon behind it.
+    is_behind_key: bool,
+    finder: Option<Finder>,
+    /// What was found.
+    pub usage: Option<Usage>,
+}
+
+const KEY: &[u8] = b"\"usage\"";
+
+const VALUE: Wanted = Wanted { depth: 1, ..WANTED };
+
+impl UsageScanner {
+    /// Takes in the next piece.
+    pub fn feed(&mut self, mut piece: &[u8]) {
+        while let Some(&byte) = piece.first() {
+            match (&mut self.finder, self.is_behind_key) {
+                (Some(finder), _) => {
+                    let (found, taken) = finder.feed(piece);
+                    let is_over = found.is_some() || finder.has_ended();
+                    if let Some(found) = found {
+                        Usage::merge(&mut self.usage, &found);
+                    }
+                    if is_over {
+                        self.finder = None;
+                    }
+                    piece = &piece[taken..];
+                }
+                (None, true) if byte.is_ascii_whitespace() => piece = &piece[1..],
+                (None, true) => {
+                    self.is_behind_key = false;
+                    if byte == b':' {
+                        let mut finder = Finder::new(VALUE);
+                        finder.feed(b"{");
+                        finder.feed(KEY);
+                        self.finder = Some(finder);
+                    }
+                }
+                (None, false) => match self.key_in(piece) {
+                    None => return,
+                    Some(behind) => {
+                        self.is_behind_key = true;
+                        piece = &piece[behind..];
+                    }
+                },
+            }
+        }
+    }
+
+    /// Where the piece goes on behind the key, which may have begun in the piece before.
+    fn key_in(&mut self, piece: &[u8]) -> Option<usize> {
+        let before = std::mem::take(&mut self.matched);
+        if before > 0 {
+            let rest = &KEY[before..];
+            let count = rest.len().min(piece.len());
+            if piece[..count] == rest[..count] {
+                if count == rest.len() {
+                    return Some(count);
+                }
+                self.matched = before + count;
+                return None;
+            }
+        }
+        static SEARCH: LazyLock<Search<'static>> = LazyLock::new(|| Search::new(KEY));
+        if let Some(at) = SEARCH.find(piece) {
+            return Some(at + KEY.len());
+        }
+        let ends = |count: &usize| piece.ends_with(&KEY[..*count]);
+        self.matched = (1..KEY.len()).rev().find(ends).unwrap_or_default();
+        None
+    }
+}
+
 /// `usage` as it usually is.
 #[derive(Deserialize)]
 struct Reported {
@@ -89,6 +172,28 @@ impl From<Reported> for Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usage_is_found_wherever_it_stands_and_however_the_pieces_break() {
+        let cases = [
+            (r#"{"id":"x","usage":{"prompt_tokens":7,"completion_tokens":3}}"#, Some((7, 3))),
+            (r#"{"response":{"usage" : {"input_tokens":7,"output_tokens":3}},"x":1}"#, Some((7, 3))),
+            (r#"{"type":"usage","usage":null,"a":["usage"],"usage":{"prompt_tokens":7}}"#, Some((7, 0))),
+            (r#"{"text":"\"usage\":{\"prompt_tokens\":9}","usage":{"prompt_tokens":7}}"#, Some((7, 0))),
+            (r#"{"text":"\"usage\":{\"prompt_tokens\":9}"}"#, None),
+            (r#"{"usages":{"prompt_tokens":7},"usag":{"prompt_tokens":7}}"#, None),
+            (r#"{"a":"usage"}{"prompt_tokens":7}"#, None),
+            (r#""""usage"usage":{"#, None),
+        ];
+        for (text, want) in cases {
+            let want = want.map(|(prompt, completion)| Usage { prompt, completion, cached: 0 });
+            for size in 1..=text.len() {
+                let mut scanner = UsageScanner::default();
+                text.as_bytes().chunks(size).for_each(|piece| scanner.feed(piece));
+                assert_eq!(scanner.usage, want, "{text} in pieces of {size}");
+            }
+        }
+    }
 
     #[test]
     fn usage_is_read_in_every_dialect_and_as_far_as_it_makes_sense() {

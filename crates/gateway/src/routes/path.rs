@@ -53,10 +53,10 @@ pub(crate) fn rewrite(whole: &str, rest: &str, replacement: Option<&str>, query:
 ///
 /// Such a path could be checked as one service's here and be served as another's by a hop that normalizes.
 pub(crate) fn has_dot_segments(path: &str) -> bool {
-    if !path.contains(['.', '%', '\\']) {
+    let bytes = path.as_bytes();
+    if memchr::memchr3(b'.', b'%', b'\\', bytes).is_none() {
         return false;
     }
-    let bytes = path.as_bytes();
     let (mut dots, mut others, mut at) = (0, 0, 0);
     while at < bytes.len() {
         let (byte, length) = decode(&bytes[at..]);
