@@ -38,6 +38,8 @@ pub struct Options {
     pub audit_log: Option<PathBuf>,
     /// Asked before each deletion; `None` lets all objects go.
     pub deletion_guard: Option<Arc<dyn DeletionGuard>>,
+    /// About how much memory past versions of objects may take, for watchers that come back late.
+    pub history_bytes: usize,
     /// Whether `/debug/profile` tells authorized callers what the process and the server are doing.
     pub debug_profile: bool,
 }
@@ -52,6 +54,7 @@ impl Options {
             groups: Vec::new(),
             audit_log: None,
             deletion_guard: None,
+            history_bytes: 16 * 1024 * 1024,
             debug_profile: false,
         }
     }

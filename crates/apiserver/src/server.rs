@@ -53,7 +53,8 @@ pub struct ApiServer {
 impl ApiServer {
     /// Opens the store and makes what every cluster has.
     pub async fn start(options: Options) -> Result<ApiServer, StartError> {
-        let settings = modelplane_store::Options::default();
+        let mut settings = modelplane_store::Options::default();
+        settings.retention.bytes = options.history_bytes;
         let store = match options.data.clone() {
             DataLocation::Memory => Store::in_memory(settings),
             DataLocation::File(path) => {

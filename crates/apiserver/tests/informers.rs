@@ -58,7 +58,7 @@ async fn churn(client: Client, length: Duration) -> History {
             Change::Written(
                 maps.create(&PostParams::default(), &map).await.unwrap().resource_version().unwrap(),
             )
-        } else if step % 5 == 0 {
+        } else if step.is_multiple_of(5) {
             maps.delete(&name, &DeleteParams::default()).await.unwrap();
             Change::Deleted
         } else {

@@ -1,7 +1,7 @@
 //! A session with the real `kubectl`: the one on `PATH` and each of `MODELPLANE_KUBECTLS` (a list of paths);
 //! skipped loudly where there is none.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a failure here is the test's failure")]
+#![expect(clippy::unwrap_used, reason = "a failure here is the test's failure")]
 
 #[path = "../support/mod.rs"]
 mod support;
