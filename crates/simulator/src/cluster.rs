@@ -18,10 +18,15 @@ use crate::edge::{Edge, Table};
 use crate::inference::Engine;
 use crate::plan::{Action, Ages, Place, Plan, Planner, serving_pods};
 use crate::settings::Settings;
-use crate::world::{World, text, uid};
+use crate::world::{Reader, World, text, uid};
 
 /// Changes that come close together are looked at together.
 const DEBOUNCE: Duration = Duration::from_millis(5);
+/// The share of its time a cluster may spend on looking is one in so many.
+const DEBOUNCE_FACTOR: u32 = 5;
+const LONGEST_DEBOUNCE: Duration = Duration::from_millis(250);
+/// How long nothing has to happen until a cluster is at rest.
+const REST: Duration = Duration::from_secs(2);
 /// After an error, the next try.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -91,6 +96,7 @@ impl Cluster {
             address,
             table: edge.table(),
             planner: Planner::default(),
+            reader: Reader::default(),
             scheduled: HashMap::new(),
             engines: HashMap::new(),
         };
@@ -171,6 +177,7 @@ struct Loop {
     address: SocketAddr,
     table: watch::Sender<Arc<Table>>,
     planner: Planner,
+    reader: Reader,
     /// When each pod was first seen on a node, by unique id.
     scheduled: HashMap<String, Instant>,
     /// Engines by unique id of their pod.
@@ -179,38 +186,58 @@ struct Loop {
 
 impl Loop {
     async fn run(mut self) {
-        let mut wake_after = Some(Duration::ZERO);
+        let mut wake_at = Some(Instant::now());
+        let mut debounce = DEBOUNCE;
+        let mut at_rest = true;
         loop {
             let timer = async {
-                match wake_after {
-                    Some(after) => tokio::time::sleep(after).await,
+                match wake_at {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
                     None => std::future::pending().await,
+                }
+            };
+            let rest = async {
+                match at_rest {
+                    true => std::future::pending().await,
+                    false => tokio::time::sleep(REST).await,
                 }
             };
             tokio::select! {
                 () = timer => {}
-                () = self.dirty.notified() => tokio::time::sleep(DEBOUNCE).await,
+                () = self.dirty.notified() => tokio::time::sleep(debounce).await,
                 changed = self.settings.changed() => if changed.is_err() { return },
+                () = rest => {
+                    self.reader.clear();
+                    at_rest = true;
+                    continue;
+                }
             }
-            wake_after = match self.pass().await {
+            let begun = Instant::now();
+            let wake_after = match self.pass().await {
                 Ok(wake_after) => wake_after,
                 Err(error) => {
                     tracing::debug!(%error, cluster = self.settings.borrow().name, "a pass failed and is tried again");
                     Some(RETRY)
                 }
             };
+            wake_at = wake_after.map(|after| Instant::now() + after);
+            debounce = (begun.elapsed() * DEBOUNCE_FACTOR).clamp(DEBOUNCE, LONGEST_DEBOUNCE);
+            at_rest = false;
         }
     }
 
     /// Looks at everything, does what is to be done, and says when to look again.
     async fn pass(&mut self) -> Result<Option<Duration>, PassError> {
         let settings = self.settings.borrow_and_update().clone();
-        let world = World::read(&self.caches).await?;
-        let ages = self.ages(&world);
-        let plan = self.planner.plan(&world, &settings, &self.address.to_string(), &ages);
-        self.run_engines(&world, &settings).await?;
+        // Taken out, so that the rest can be worked on meanwhile; one that is lost to an error is read anew.
+        let mut reader = std::mem::take(&mut self.reader);
+        let world = reader.read(&self.caches).await?;
+        let ages = self.ages(world);
+        let plan = self.planner.plan(world, &settings, &self.address.to_string(), &ages);
+        self.run_engines(world, &settings).await?;
         self.table
-            .send_replace(Arc::new(Table::of(&world, |pod| self.engines.get(uid(pod)).map(Engine::address))));
+            .send_replace(Arc::new(Table::of(world, |pod| self.engines.get(uid(pod)).map(Engine::address))));
+        self.reader = reader;
         self.carry_out(plan).await
     }
 

@@ -1,8 +1,10 @@
 //! The objects of a cluster at one moment, as far as the simulation looks at them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use modelplane_engine::cache::{CacheError, Caches};
+use modelplane_engine::object::Stored;
 use serde_json::Value;
 
 /// A kind the simulation looks at: `apiVersion`, kind.
@@ -70,13 +72,20 @@ pub struct World {
     pub gangs: Vec<Value>,
 }
 
-impl World {
+/// Reads the objects of a cluster again and again; what has not changed in between is not read anew.
+#[derive(Default)]
+pub(crate) struct Reader {
+    world: World,
+    /// What the lists of the world were read from, in the same order.
+    sources: HashMap<&'static str, Vec<Arc<Stored>>>,
+}
+
+impl Reader {
     /// Reads the caches, starting those whose kinds have come to be served.
-    pub(crate) async fn read(caches: &Caches) -> Result<Self, CacheError> {
-        let mut world = Self::default();
+    pub(crate) async fn read(&mut self, caches: &Caches) -> Result<&World, CacheError> {
         for kind in BUILT_IN {
             let cache = caches.kind(kind.0, kind.1).await?;
-            *world.list(kind.1) = values(cache.list(None));
+            self.refresh(kind.1, cache.list(None));
         }
         let definitions = caches.kind(DEFINITION.0, DEFINITION.1).await?.list(None);
         for kind in DEFINED {
@@ -86,14 +95,41 @@ impl World {
                     && definition.text_at(&["spec", "names", "kind"]) == Some(kind.1)
                     && definition.condition("Established") == Some("True")
             });
-            if established {
-                let cache = caches.kind(kind.0, kind.1).await?;
-                *world.list(kind.1) = values(cache.list(None));
-            }
+            let objects = match established {
+                true => caches.kind(kind.0, kind.1).await?.list(None),
+                false => Vec::new(),
+            };
+            self.refresh(kind.1, objects);
         }
-        Ok(world)
+        Ok(&self.world)
     }
 
+    /// Forgets everything: a cluster at rest needs no second copy of its objects.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn refresh(&mut self, kind: &'static str, objects: Vec<Arc<Stored>>) {
+        let place = |object: &Stored| (object.key.namespace.clone(), object.key.name.clone());
+        let values = self.world.list(kind);
+        let sources = self.sources.insert(kind, objects.clone()).unwrap_or_default();
+        let mut known = sources.into_iter().zip(std::mem::take(values)).peekable();
+        values.reserve_exact(objects.len());
+        for object in objects {
+            // Both lists are in the same order.
+            while known
+                .next_if(|(source, _)| !Arc::ptr_eq(source, &object) && place(source) <= place(&object))
+                .is_some()
+            {}
+            match known.next_if(|(source, _)| Arc::ptr_eq(source, &object)) {
+                Some((_, value)) => values.push(value),
+                None => values.push(object.value()),
+            }
+        }
+    }
+}
+
+impl World {
     /// The list of a kind.
     pub(crate) fn list(&mut self, kind: &str) -> &mut Vec<Value> {
         match kind {
@@ -115,10 +151,6 @@ impl World {
             _ => &mut self.gangs,
         }
     }
-}
-
-fn values(objects: Vec<Arc<modelplane_engine::object::Stored>>) -> Vec<Value> {
-    objects.iter().map(|object| object.value()).collect()
 }
 
 /// Text under a JSON pointer, empty if there is none.
@@ -163,4 +195,38 @@ pub(crate) fn is_true(object: &Value, condition_type: &str) -> bool {
     list(object, "/status/conditions")
         .iter()
         .any(|condition| text(condition, "/type") == condition_type && text(condition, "/status") == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, version: u64) -> Arc<Stored> {
+        let metadata = json!({"name": name, "namespace": "n", "labels": {"version": version.to_string()}});
+        Arc::new(Stored::from_value(json!({"kind": "Pod", "metadata": metadata})).unwrap())
+    }
+
+    #[test]
+    fn a_world_follows_its_objects_whatever_changes() {
+        let (a, b, c, d) = (pod("a", 1), pod("b", 1), pod("c", 1), pod("d", 1));
+        let mut reader = Reader::default();
+        for (name, objects) in [
+            ("first", vec![&b, &d]),
+            ("more around them", vec![&a, &b, &c, &d]),
+            ("one changed", vec![&a, &pod("b", 2), &c, &d]),
+            ("some gone", vec![&c]),
+            ("others back", vec![&a, &d]),
+            ("nothing", vec![]),
+            ("all", vec![&a, &b, &c, &d]),
+        ] {
+            let objects: Vec<Arc<Stored>> = objects.into_iter().cloned().collect();
+            reader.refresh("Pod", objects.clone());
+            let expected: Vec<Value> = objects.iter().map(|object| object.value()).collect();
+            assert_eq!(reader.world.pods, expected, "{name}");
+        }
+        reader.clear();
+        assert!(reader.world.pods.is_empty());
+    }
 }

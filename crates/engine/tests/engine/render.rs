@@ -212,9 +212,10 @@ async fn composed(name: &str) {
     for one in namespaces {
         namespace(&api, one).await;
     }
+    let assumed = std::mem::take(&mut expected.assumed);
     // Where replicas go depends on which clusters are there already, so those come first.
     let (models, platform): (Vec<&Value>, Vec<&Value>) =
-        manifests.iter().chain(&expected.assumed).partition(|object| object["kind"] == "ModelDeployment");
+        manifests.iter().chain(&assumed).partition(|object| object["kind"] == "ModelDeployment");
     for object in platform {
         apply_once_served(&api, object).await;
     }

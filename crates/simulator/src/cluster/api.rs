@@ -12,6 +12,9 @@ use tokio::task::JoinHandle;
 use super::{StartError, door, listen_error};
 use crate::settings::Settings;
 
+/// How much of its past a simulated cluster keeps.
+const HISTORY_BYTES: usize = 1024 * 1024;
+
 /// An API server, its addresses and the task that serves it.
 pub(super) struct Running {
     pub(super) service: InProcess,
@@ -26,9 +29,10 @@ pub(super) struct Running {
 pub(super) async fn start(settings: watch::Receiver<Settings>) -> Result<Running, StartError> {
     let cluster = settings.borrow().name.clone();
     let cluster = cluster.as_str();
-    let api = ApiServer::start(Options::in_memory(Profile::Workload))
-        .await
-        .map_err(|error| failed(cluster, error))?;
+    let mut options = Options::in_memory(Profile::Workload);
+    // Those who watch it are in this process, and there may be hundreds of clusters.
+    options.history_bytes = HISTORY_BYTES;
+    let api = ApiServer::start(options).await.map_err(|error| failed(cluster, error))?;
     let (listener, inner) = bind().await.map_err(|source| listen_error(cluster, source))?;
     let (door, address) = bind().await.map_err(|source| listen_error(cluster, source))?;
     let server_url = format!("https://{address}");
