@@ -34,22 +34,45 @@ fn main() -> Result<(), Failure> {
             runtime.block_on(gateway(listen.parse()?, endpoint.parse()?, workers.parse()?))
         }
         ["rate", target, rate, seconds] => {
-            runtime.block_on(rate_load(target.parse()?, rate.parse()?, seconds.parse()?))
+            runtime.block_on(rate_load(Target::parse(target)?, rate.parse()?, seconds.parse()?))
         }
         ["idle", target, count, seconds] => {
-            runtime.block_on(idle(target.parse()?, count.parse()?, seconds.parse()?))
+            runtime.block_on(idle(Target::parse(target)?, count.parse()?, seconds.parse()?))
         }
         ["streams", target, count, seconds] => {
-            runtime.block_on(streams(target.parse()?, count.parse()?, seconds.parse()?))
+            runtime.block_on(streams(Target::parse(target)?, count.parse()?, seconds.parse()?))
         }
         _ => {
-            Err("endpoint LISTEN | gateway LISTEN ENDPOINT WORKERS | rate|idle|streams TARGET NUMBER SECONDS"
+            Err("endpoint LISTEN | gateway LISTEN ENDPOINT WORKERS | rate|idle|streams TARGET[/PREFIX] NUMBER SECONDS"
                 .into())
         }
     }
 }
 
-/// Answers with a small completion, or with a stream of tokens where the path ends in `stream`.
+/// What a load is for: an address, and what precedes `/v1` in paths.
+struct Target {
+    address: SocketAddr,
+    chat: String,
+}
+
+impl Target {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let (address, prefix) = text.split_at(text.find('/').unwrap_or(text.len()));
+        Ok(Self { address: address.parse()?, chat: format!("{prefix}/v1/chat/completions") })
+    }
+
+    fn request(&self, body: &'static str) -> Result<Request<Full<Bytes>>, http::Error> {
+        let request =
+            Request::post(&self.chat).header("host", "gateway").header("content-type", "application/json");
+        request.body(Full::from(body))
+    }
+}
+
+const ONCE: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hello"}]}"#;
+
+const STREAMED: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hello"}],"stream":true}"#;
+
+/// Answers with a small completion, or with a stream of tokens where the body asks for one.
 async fn endpoint(listen: SocketAddr) -> Result<(), Failure> {
     let listener = TcpListener::bind(listen).await?;
     loop {
@@ -57,8 +80,10 @@ async fn endpoint(listen: SocketAddr) -> Result<(), Failure> {
         stream.set_nodelay(true)?;
         tokio::spawn(async move {
             let service = service_fn(|request: Request<Incoming>| async move {
-                let is_stream = request.uri().path().ends_with("stream");
-                request.into_body().collect().await.ok();
+                let body =
+                    request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                let asks = |text: &[u8]| body.windows(text.len()).any(|window| window == text);
+                let is_stream = asks(b"\"stream\":true") || asks(b"\"stream\": true");
                 Ok::<_, Infallible>(if is_stream { tokens() } else { completion() })
             });
             hyper::server::conn::http1::Builder::new()
@@ -70,7 +95,7 @@ async fn endpoint(listen: SocketAddr) -> Result<(), Failure> {
 }
 
 fn completion() -> Response<BoxBody<Bytes, Infallible>> {
-    const TEXT: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello! How can I help you today?"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21}}"#;
+    const TEXT: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello! How can I help you today?"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21}}"#;
     let mut response = Response::new(Full::from(TEXT).boxed());
     response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     response
@@ -78,8 +103,7 @@ fn completion() -> Response<BoxBody<Bytes, Infallible>> {
 
 /// A token every 50 ms, for ten minutes.
 fn tokens() -> Response<BoxBody<Bytes, Infallible>> {
-    const TOKEN: &str =
-        "data: {\"id\":\"chatcmpl-1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"token\"}}]}\n\n";
+    const TOKEN: &str = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"token\"}}]}\n\n";
     let stream = futures_util::stream::unfold(0_u32, |count| async move {
         if count > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -128,7 +152,7 @@ async fn gateway(listen: SocketAddr, endpoint: SocketAddr, workers: usize) -> Re
 }
 
 async fn connect(target: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
-    let stream = TcpStream::connect(target).await?;
+    let stream = TcpStream::connect(target.address).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) =
         hyper::client::conn::http1::Builder::new().max_buf_size(8192).handshake(TokioIo::new(stream)).await?;
@@ -138,27 +162,22 @@ async fn connect(target: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure
     Ok(sender)
 }
 
-fn request(path: &str) -> Result<Request<Full<Bytes>>, http::Error> {
-    const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hello"}]}"#;
-    let request = Request::post(path).header("host", "gateway").header("content-type", "application/json");
-    request.body(Full::from(BODY))
-}
-
 /// Requests at a fixed rate, sent when due whether or not earlier ones are answered; latency counts from then.
-async fn rate_load(target: SocketAddr, rate: u32, seconds: u32) -> Result<(), Failure> {
+async fn rate_load(target: Target, rate: u32, seconds: u32) -> Result<(), Failure> {
     const CONNECTIONS: u32 = 32;
+    let target = Arc::new(target);
     let start = Instant::now() + Duration::from_millis(200);
     let interval = Duration::from_secs(1) / rate;
     let mut tasks = Vec::new();
     for first in 0..CONNECTIONS {
-        let mut sender = connect(target).await?;
+        let (mut sender, target) = (connect(target.address).await?, target.clone());
         tasks.push(tokio::spawn(async move {
             let mut took = Vec::new();
             for index in (first..rate * seconds).step_by(CONNECTIONS as usize) {
                 let due = start + interval * index;
                 tokio::time::sleep_until(due.into()).await;
                 sender.ready().await?;
-                let response = sender.send_request(request("/ml-team/chat/v1/chat/completions")?).await?;
+                let response = sender.send_request(target.request(ONCE)?).await?;
                 response.into_body().collect().await?;
                 took.push(due.elapsed());
             }
@@ -174,11 +193,11 @@ async fn rate_load(target: SocketAddr, rate: u32, seconds: u32) -> Result<(), Fa
 }
 
 /// Connections that made one request each and then idle.
-async fn idle(target: SocketAddr, count: usize, seconds: u64) -> Result<(), Failure> {
+async fn idle(target: Target, count: usize, seconds: u64) -> Result<(), Failure> {
     let mut held = Vec::with_capacity(count);
     for _ in 0..count {
-        let mut sender = connect(target).await?;
-        let response = sender.send_request(request("/ml-team/chat/v1/chat/completions")?).await?;
+        let mut sender = connect(target.address).await?;
+        let response = sender.send_request(target.request(ONCE)?).await?;
         response.into_body().collect().await?;
         held.push(sender);
     }
@@ -188,13 +207,13 @@ async fn idle(target: SocketAddr, count: usize, seconds: u64) -> Result<(), Fail
 }
 
 /// Streams that stay open; how long the first token took.
-async fn streams(target: SocketAddr, count: usize, seconds: u64) -> Result<(), Failure> {
+async fn streams(target: Target, count: usize, seconds: u64) -> Result<(), Failure> {
     let mut held = Vec::with_capacity(count);
     let mut took = Vec::with_capacity(count);
     for _ in 0..count {
-        let mut sender = connect(target).await?;
+        let mut sender = connect(target.address).await?;
         let begun = Instant::now();
-        let mut response = sender.send_request(request("/ml-team/chat/v1/chat/stream")?).await?;
+        let mut response = sender.send_request(target.request(STREAMED)?).await?;
         response.frame().await.ok_or("a stream ended")??;
         took.push(begun.elapsed());
         held.push(tokio::spawn(async move {

@@ -14,7 +14,7 @@ use http::{HeaderMap, Response, StatusCode, Version};
 use crate::balance::{self, Choice, Draw, NoChoice};
 use crate::body::{ClientFailure, RequestBody};
 use crate::endpoint::{Endpoint, locked};
-use crate::headers;
+use crate::headers::{self, Forwarded};
 use crate::model;
 use crate::policy::{Exchange, client_failed};
 use crate::random;
@@ -50,16 +50,17 @@ const LONGEST_REFUSAL: Duration = Duration::from_secs(60);
 pub(crate) async fn forward(mut exchange: Box<Exchange>, target: Target) -> Response<ReplyBody> {
     exchange.record.service = Some(target.service.id.clone());
     let host = exchange.host();
-    let headers = &mut exchange.head.headers;
-    headers::remove_hop_by_hop(headers);
-    headers::set_forwarded(headers, exchange.client.address, exchange.client.secure, host);
+    headers::remove_hop_by_hop(&mut exchange.head.headers);
+    let (client, trace) = (exchange.client, exchange.trace.take());
+    let forwarded = Forwarded::of(&exchange.head.headers, client.address, client.secure, host, trace);
     let affinity = match affinity(&exchange, &target.service).await {
         Ok(affinity) => affinity,
         Err(failure) => return exchange.refuse(&client_failed(&failure)),
     };
     let budget = &target.service.policy.retries;
     locked(&target.service.state.budget).earn(budget.budget_percent);
-    let attempts = Attempts { left: budget.attempts, exchange, target, affinity, tried: Vec::new() };
+    let attempts =
+        Attempts { left: budget.attempts, exchange, forwarded, target, affinity, tried: Vec::new() };
     attempts.run().await
 }
 
@@ -83,6 +84,7 @@ async fn affinity(exchange: &Exchange, service: &Service) -> Result<Option<u64>,
 
 struct Attempts {
     exchange: Box<Exchange>,
+    forwarded: Forwarded,
     target: Target,
     affinity: Option<u64>,
     tried: Vec<Arc<Endpoint>>,
@@ -203,6 +205,7 @@ impl Attempts {
             method: &head.method,
             target: self.target(endpoint),
             headers: &head.headers,
+            forwarded: Some(&self.forwarded),
             endpoint,
             body,
         }

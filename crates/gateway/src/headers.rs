@@ -12,10 +12,10 @@ use crate::random;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Headers that concern one connection only and are never passed on.
 const HOP_BY_HOP: [HeaderName; 7] = [
@@ -80,25 +80,42 @@ pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(UPGRADE, protocol);
 }
 
-/// Says whom the request comes from and what it was sent to.
-pub(crate) fn set_forwarded(
-    headers: &mut HeaderMap,
-    peer: SocketAddr,
-    secure: bool,
+/// What an endpoint is told of where a request comes from.
+#[derive(Debug)]
+pub(crate) struct Forwarded {
+    chain: HeaderValue,
+    proto: HeaderValue,
     host: Option<HeaderValue>,
-) {
-    let address = address_value(peer.ip());
-    let chain = match headers.get(X_FORWARDED_FOR) {
-        Some(earlier) => {
-            let chain = [earlier.as_bytes(), b", ", address.as_bytes()].concat();
-            HeaderValue::from_bytes(&chain).unwrap_or(address)
-        }
-        None => address,
-    };
-    headers.insert(X_FORWARDED_FOR, chain);
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(if secure { "https" } else { "http" }));
-    if let Some(host) = host {
-        headers.insert(X_FORWARDED_HOST, host);
+    /// The trace, where it begins here.
+    trace: Option<HeaderValue>,
+}
+
+impl Forwarded {
+    /// Says whom the request comes from and what it was sent to.
+    pub(crate) fn of(
+        headers: &HeaderMap,
+        peer: SocketAddr,
+        secure: bool,
+        host: Option<HeaderValue>,
+        trace: Option<HeaderValue>,
+    ) -> Self {
+        let address = address_value(peer.ip());
+        let chain = match headers.get(&X_FORWARDED_FOR) {
+            Some(earlier) => {
+                let chain = [earlier.as_bytes(), b", ", address.as_bytes()].concat();
+                HeaderValue::from_bytes(&chain).unwrap_or(address)
+            }
+            None => address,
+        };
+        Self { chain, proto: HeaderValue::from_static(if secure { "https" } else { "http" }), host, trace }
+    }
+
+    /// Headers to send, in place of the client's of the same names.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&'static HeaderName, &HeaderValue)> {
+        let always = [(&X_FORWARDED_FOR, &self.chain), (&X_FORWARDED_PROTO, &self.proto)];
+        let host = self.host.as_ref().map(|host| (&X_FORWARDED_HOST, host));
+        let trace = self.trace.as_ref().map(|trace| (&TRACEPARENT, trace));
+        always.into_iter().chain(host).chain(trace)
     }
 }
 
@@ -125,10 +142,10 @@ fn address_value(address: IpAddr) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
 }
 
-/// The request's trace, as W3C trace context spells its identifier: the client's, or a new one.
-pub(crate) fn trace(headers: &mut HeaderMap) -> TraceId {
-    if let Some(trace) = headers.get(TRACEPARENT).and_then(|value| TraceId::parse(value.as_bytes())) {
-        return trace;
+/// The request's trace, as W3C trace context spells its identifier: the client's, or a new one with its header.
+pub(crate) fn trace(headers: &HeaderMap) -> (TraceId, Option<HeaderValue>) {
+    if let Some(trace) = headers.get(&TRACEPARENT).and_then(|value| TraceId::parse(value.as_bytes())) {
+        return (trace, None);
     }
     let trace = TraceId::draw();
     let mut value = [0_u8; 55];
@@ -137,10 +154,7 @@ pub(crate) fn trace(headers: &mut HeaderMap) -> TraceId {
     value[35] = b'-';
     value[36..52].copy_from_slice(&hexadecimal(random::next().max(1)));
     value[52..].copy_from_slice(b"-00");
-    if let Ok(value) = HeaderValue::from_bytes(&value) {
-        headers.insert(TRACEPARENT, value);
-    }
-    trace
+    (trace, HeaderValue::from_bytes(&value).ok())
 }
 
 /// A trace's identifier, 32 hexadecimal digits.
@@ -233,7 +247,10 @@ mod tests {
     fn the_chain_of_addresses_grows() {
         let mut got = headers(&[("x-forwarded-for", "10.0.0.1"), ("x-forwarded-proto", "gopher")]);
         let peer = "[::ffff:192.0.2.7]:5".parse().unwrap();
-        set_forwarded(&mut got, peer, true, Some(HeaderValue::from_static("models.example.com")));
+        let host = Some(HeaderValue::from_static("models.example.com"));
+        for (name, value) in Forwarded::of(&got.clone(), peer, true, host, None).headers() {
+            got.insert(name, value.clone());
+        }
         let want = [
             ("x-forwarded-for", "10.0.0.1, 192.0.2.7"),
             ("x-forwarded-proto", "https"),
@@ -252,14 +269,11 @@ mod tests {
     #[test]
     fn a_trace_is_taken_over_or_begun() {
         let given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let mut got = headers(&[("traceparent", given)]);
-        assert_eq!(trace(&mut got).as_str(), "4bf92f3577b34da6a3ce929d0e0e4736");
-        assert_eq!(got["traceparent"], given);
+        let (got, begun) = trace(&headers(&[("traceparent", given)]));
+        assert_eq!((got.as_str(), begun), ("4bf92f3577b34da6a3ce929d0e0e4736", None));
         for malformed in ["", "00-0-0-0", &given.replace("4bf9", "4BF9"), &given.replace("00-4", "ff-4")] {
-            let mut got = headers(&[("traceparent", malformed)]);
-            let begun = trace(&mut got);
-            assert!(got["traceparent"].to_str().unwrap().contains(begun.as_str()), "{malformed}");
-            assert!(TraceId::parse(got["traceparent"].as_bytes()).is_some());
+            let (got, begun) = trace(&headers(&[("traceparent", malformed)]));
+            assert_eq!(TraceId::parse(begun.unwrap().as_bytes()), Some(got), "{malformed}");
         }
     }
 

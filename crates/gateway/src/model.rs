@@ -115,7 +115,8 @@ pub(crate) async fn name_at(endpoint: &Endpoint, worker: usize) -> Option<Arc<st
 async fn first_listed(endpoint: &Endpoint, worker: usize) -> Option<Arc<str>> {
     let path = path::rewrite("/v1/models", "/v1/models", endpoint.rewrite_path.as_deref(), None);
     let (headers, body) = (HeaderMap::new(), RequestBody::empty());
-    let request = Outgoing { method: &Method::GET, target: path, headers: &headers, endpoint, body };
+    let request =
+        Outgoing { method: &Method::GET, target: path, headers: &headers, forwarded: None, endpoint, body };
     let (answer, _) = upstream::send(request, worker, LIST_TIME).await.ok()?;
     let list = read(answer, LIST_BYTES).await?;
     let list: Value = serde_json::from_slice(&list).ok()?;

@@ -68,12 +68,15 @@ pub struct Limits {
     pub connections: usize,
 }
 
+/// Most headers unless told: as many as hyper takes without allocating for them.
+pub(crate) const USUAL_HEADERS: usize = 100;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(75),
             body_pause: Duration::from_secs(60),
-            headers: 128,
+            headers: USUAL_HEADERS,
             head_bytes: 64 << 10,
             body_bytes: 4 << 30,
             replay_bytes: 256 << 10,

@@ -72,6 +72,8 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<Arc<RequestSource>>,
     /// The switch of protocols it asks for.
     pub(crate) upgrade: Option<Upgrade>,
+    /// The header of the trace, where that begins here.
+    pub(crate) trace: Option<HeaderValue>,
     /// What becomes of it.
     pub(crate) record: Box<Record>,
     caller: Option<Arc<Caller>>,
@@ -152,7 +154,7 @@ impl Exchange {
             (!incoming.is_end_stream()).then(|| RequestSource::new(incoming, limits, shared.memory.clone()));
         let mut record = Record::new(shared.clone(), client, head.method.clone(), head.uri.clone());
         record.request.clone_from(&body);
-        Self { shared, client, head, body, upgrade, record, caller: None, target: None }
+        Self { shared, client, head, body, upgrade, record, trace: None, caller: None, target: None }
     }
 
     /// The host the request is for, with its port.
@@ -182,7 +184,9 @@ impl Exchange {
     fn pass(&mut self, policy: Policy, table: &RouteTable) -> Verdict {
         let passed = match policy {
             Policy::Trace => {
-                self.record.trace(headers::trace(&mut self.head.headers));
+                let (trace, begun) = headers::trace(&self.head.headers);
+                self.record.trace(trace);
+                self.trace = begun;
                 Ok(())
             }
             Policy::WellFormed => self.well_formed(table),

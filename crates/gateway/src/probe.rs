@@ -101,7 +101,8 @@ async fn probe(what: What, service: Arc<Service>, endpoint: Arc<Endpoint>, limit
 async fn ask(endpoint: &Endpoint, path: &str, limit: Duration) -> Option<upstream::Answer> {
     let target = path::rewrite(path, path, endpoint.rewrite_path.as_deref(), None);
     let (headers, body) = (HeaderMap::new(), RequestBody::empty());
-    let request = Outgoing { method: &Method::GET, target, headers: &headers, endpoint, body };
+    let request =
+        Outgoing { method: &Method::GET, target, headers: &headers, forwarded: None, endpoint, body };
     let sending = upstream::send(request, NOBODY, limit);
     Some(tokio::time::timeout(limit, sending).await.ok()?.ok()?.0)
 }

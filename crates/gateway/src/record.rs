@@ -57,8 +57,8 @@ struct Answered {
 enum Meter {
     #[default]
     None,
-    Whole(Box<UsageScanner>),
-    Events(Box<EventReader>),
+    Whole(UsageScanner),
+    Events(EventReader),
 }
 
 impl std::fmt::Debug for Record {
@@ -241,10 +241,10 @@ impl Meter {
             return Self::None;
         }
         if is(CONTENT_TYPE, b"text/event-stream") {
-            return Self::Events(Box::default());
+            return Self::Events(EventReader::default());
         }
         if is(CONTENT_TYPE, b"application/json") {
-            return Self::Whole(Box::default());
+            return Self::Whole(UsageScanner::default());
         }
         Self::None
     }

@@ -19,6 +19,7 @@ use hyper::client::conn::http2;
 
 use crate::body::RequestBody;
 use crate::endpoint::{Endpoint, Live};
+use crate::headers::Forwarded;
 
 pub(crate) use self::connect::ConnectError;
 pub(crate) use self::driven::Driven;
@@ -36,6 +37,8 @@ pub(crate) struct Outgoing<'o> {
     pub(crate) target: String,
     /// Headers from the client, without those of its connection.
     pub(crate) headers: &'o HeaderMap,
+    /// What the endpoint is told of where it comes from, if it comes from anywhere but the gateway.
+    pub(crate) forwarded: Option<&'o Forwarded>,
     /// Whom it is for, which decides on further headers.
     pub(crate) endpoint: &'o Endpoint,
     /// Body.
@@ -147,7 +150,7 @@ impl Outgoing<'_> {
     async fn over_http1(&mut self, connection: Box<Http1>) -> Result<Answer, Failed> {
         let body = std::mem::take(&mut self.body);
         let length = body.size_hint().exact();
-        let head = http1::write(self.method, &self.target, self.headers, self.endpoint, length);
+        let head = http1::write(self, length);
         let answer = connection.send(self.method, head, body).await;
         answer.map_err(|failure| (failure.unsent, failure.error.into()))
     }
@@ -183,6 +186,9 @@ impl Outgoing<'_> {
     pub(crate) fn relative(&mut self) -> Request<RequestBody> {
         let body = std::mem::take(&mut self.body);
         let mut headers = self.headers.clone();
+        for (name, value) in self.forwarded.into_iter().flat_map(Forwarded::headers) {
+            headers.insert(name, value.clone());
+        }
         self.endpoint.adapt(&mut headers);
         if let Some(length) = body.size_hint().exact()
             && headers.contains_key(http::header::CONTENT_LENGTH)

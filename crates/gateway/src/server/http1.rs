@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
 use super::{Client, Exchanges, Phase, Shared, log_end, reach};
+use crate::options::USUAL_HEADERS;
 
 /// After how long of idling a connection gives its buffers back.
 const DOZE: Duration = Duration::from_millis(300);
@@ -106,8 +107,10 @@ pub(super) async fn serve<S: ClientStream>(shared: Arc<Shared>, client: Client, 
     builder
         // Watched over in `drive`.
         .header_read_timeout(None)
-        .max_headers(limits.headers)
         .max_buf_size(limits.head_bytes.max(8 << 10));
+    if limits.headers != USUAL_HEADERS {
+        builder.max_headers(limits.headers);
+    }
     let activity = Arc::new(Activity::default());
     let mut stream = Watched { stream, ahead: Bytes::new(), activity: activity.clone() };
     loop {

@@ -7,7 +7,8 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, Head
 use http::{Method, Response, StatusCode, Version};
 
 use super::{Malformed, Rest};
-use crate::endpoint::Endpoint;
+use crate::headers::Forwarded;
+use crate::upstream::Outgoing;
 
 /// Most headers of a response.
 const HEADERS: usize = 128;
@@ -15,27 +16,25 @@ const HEADERS: usize = 128;
 /// How much room a head gets to begin with: enough for most.
 const ROOM: usize = 768;
 
-/// The head of a request to an endpoint, from the client's headers without those of its connection.
-///
-/// `length` is the body's, where it is known, `None` sends chunks.
-pub(crate) fn write(
-    method: &Method,
-    target: &str,
-    headers: &HeaderMap,
-    endpoint: &Endpoint,
-    length: Option<u64>,
-) -> Vec<u8> {
+/// The head of a request as it goes over the wire. `length` is the body's, where it is known; `None` sends chunks.
+pub(crate) fn write(request: &Outgoing<'_>, length: Option<u64>) -> Vec<u8> {
     let mut head = Vec::with_capacity(ROOM);
-    head.extend_from_slice(method.as_str().as_bytes());
+    head.extend_from_slice(request.method.as_str().as_bytes());
     head.push(b' ');
-    head.extend_from_slice(target.as_bytes());
+    head.extend_from_slice(request.target.as_bytes());
     head.extend_from_slice(b" HTTP/1.1\r\n");
+    let Outgoing { headers, endpoint, .. } = request;
     for (name, value) in &endpoint.adds {
         line(&mut head, name, value.as_bytes());
     }
-    for (name, value) in headers {
+    let forwarded = || request.forwarded.into_iter().flat_map(Forwarded::headers);
+    for (name, value) in forwarded().filter(|(name, _)| !endpoint.drops.contains(name)) {
+        line(&mut head, name, value.as_bytes());
+    }
+    for (name, value) in *headers {
         let is_framing = *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING || *name == HOST;
-        if !is_framing && !endpoint.drops.contains(name) {
+        let is_ours = || endpoint.drops.contains(name) || forwarded().any(|(own, _)| own == name);
+        if !is_framing && !is_ours() {
             line(&mut head, name, value.as_bytes());
         }
     }

@@ -18,7 +18,9 @@ use crate::upstream::connect::Stream;
 #[derive(Debug)]
 pub(super) struct Upload {
     /// What goes out first: the head, or what precedes a piece.
-    lead: Bytes,
+    lead: Vec<u8>,
+    /// How much of that is gone.
+    lead_sent: usize,
     /// A piece of the body.
     piece: Bytes,
     /// What ends the piece.
@@ -36,7 +38,8 @@ impl Upload {
     /// A request of which nothing was sent yet.
     pub(super) fn new(head: Vec<u8>, body: RequestBody) -> Self {
         Self {
-            lead: head.into(),
+            lead: head,
+            lead_sent: 0,
             piece: Bytes::new(),
             tail: Bytes::new(),
             is_chunked: body.size_hint().exact().is_none(),
@@ -69,7 +72,11 @@ impl Upload {
                 }
                 return Ok(if waits || self.is_unflushed { Poll::Pending } else { Poll::Ready(()) });
             }
-            let slices = [IoSlice::new(&self.lead), IoSlice::new(&self.piece), IoSlice::new(&self.tail)];
+            let slices = [
+                IoSlice::new(&self.lead[self.lead_sent..]),
+                IoSlice::new(&self.piece),
+                IoSlice::new(&self.tail),
+            ];
             match Pin::new(&mut *stream).poll_write_vectored(cx, &slices) {
                 Poll::Pending => return Ok(Poll::Pending),
                 Poll::Ready(Ok(0)) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
@@ -80,12 +87,18 @@ impl Upload {
     }
 
     fn is_empty(&self) -> bool {
-        self.lead.is_empty() && self.piece.is_empty() && self.tail.is_empty()
+        self.lead.len() == self.lead_sent && self.piece.is_empty() && self.tail.is_empty()
     }
 
     fn sent(&mut self, mut count: usize) {
         (self.is_begun, self.is_unflushed) = (true, true);
-        for part in [&mut self.lead, &mut self.piece, &mut self.tail] {
+        let of_lead = count.min(self.lead.len() - self.lead_sent);
+        self.lead_sent += of_lead;
+        count -= of_lead;
+        if self.lead_sent == self.lead.len() {
+            (self.lead, self.lead_sent) = (Vec::new(), 0);
+        }
+        for part in [&mut self.piece, &mut self.tail] {
             let taken = count.min(part.len());
             part.advance(taken);
             count -= taken;
@@ -111,8 +124,7 @@ impl Upload {
 
     fn piece(&mut self, piece: Bytes) {
         if self.is_chunked && !piece.is_empty() {
-            let size = format!("{:x}\r\n", piece.len());
-            self.precede(size.into_bytes());
+            self.lead.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
             self.tail = Bytes::from_static(b"\r\n");
         }
         self.piece = piece;
@@ -124,7 +136,8 @@ impl Upload {
         if !self.is_chunked {
             return;
         }
-        let mut end = b"0\r\n".to_vec();
+        let end = &mut self.lead;
+        end.extend_from_slice(b"0\r\n");
         for (name, value) in trailers.iter().flatten() {
             // What says how a message is to be read is too late here (RFC 9110 §6.5.1).
             if ![CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER, HOST].contains(name) {
@@ -135,12 +148,5 @@ impl Upload {
             }
         }
         end.extend_from_slice(b"\r\n");
-        self.precede(end);
-    }
-
-    /// Puts bytes behind what goes out first.
-    fn precede(&mut self, bytes: Vec<u8>) {
-        self.lead =
-            if self.lead.is_empty() { bytes.into() } else { [&self.lead[..], &bytes].concat().into() };
     }
 }
