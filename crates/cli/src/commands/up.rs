@@ -5,6 +5,7 @@ mod control_plane;
 mod data;
 mod demo;
 mod http;
+mod usage_guard;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

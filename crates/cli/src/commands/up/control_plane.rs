@@ -10,6 +10,7 @@ use modelplane_api::kind::Object as _;
 use modelplane_api::model_deployment::ModelDeployment;
 use modelplane_apiserver::{ApiServer, DataLocation, Identity, Profile};
 use modelplane_engine::gateway_api::{self, Address};
+use modelplane_engine::usage::{Protection, UsageIndex};
 use modelplane_engine::{Config, Engine};
 use modelplane_gateway::Gateway;
 use modelplane_gateway::source::kubernetes::KubernetesRoutes;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::connector::Connector;
+use super::usage_guard::UsageGuard;
 use crate::outcome::{CommandError, with_causes};
 
 /// Port of the gateway unless told.
@@ -66,14 +68,14 @@ impl ControlPlane {
         options.debug_profile = settings.debug_profile;
         // What ML teams may edit in their namespace.
         options.groups = vec![ModelDeployment::INFO.group.to_owned()];
+        let usages = Arc::new(UsageIndex::new(Protection::Guard));
+        options.deletion_guard = Some(Arc::new(UsageGuard(Arc::clone(&usages))));
         let api = Arc::new(ApiServer::start(options).await.map_err(with_causes)?);
         let client = component(&api, "modelplane-engine");
         let (stop, stopped) = watch::channel(false);
         let mut tasks = Vec::new();
 
         let api_address = settings.listen.local_addr().map_err(CommandError::new)?;
-        let listener = tokio::net::TcpListener::from_std(settings.listen).map_err(CommandError::new)?;
-        tasks.push(tokio::spawn(serve_api(Arc::clone(&api), listener, until(stopped.clone()))));
 
         let simulated =
             Controller::start(component(&api, "modelplane-simulator"), true).await.map_err(with_causes)?;
@@ -82,7 +84,12 @@ impl ControlPlane {
         config.simulate_clouds = settings.simulate_clouds;
         // The control plane has no nodes: charts for it are recorded.
         config.simulate_control_plane = true;
+        config.usages = usages;
         let engine = Engine::start(config).await.map_err(with_causes)?;
+
+        // Only now: deletions are refused by what the engine has learned of usages.
+        let listener = tokio::net::TcpListener::from_std(settings.listen).map_err(CommandError::new)?;
+        tasks.push(tokio::spawn(serve_api(Arc::clone(&api), listener, until(stopped.clone()))));
 
         let gateway = bind_gateway(&settings.gateway)?;
         let gateway_address = gateway.address();
