@@ -1,7 +1,7 @@
 //! Label and field selectors of lists, watches and collection deletes.
 
 use modelplane_apimachinery::selector::{FieldSelector, LabelSelector};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Context;
 use crate::http::query::Query;
@@ -10,6 +10,7 @@ use crate::registry::Resource;
 use crate::status::{ApiError, ApiResult};
 
 const NAME: &str = "metadata.name";
+const NAMESPACE: &str = "metadata.namespace";
 
 /// The name that a field selector insists on, read without knowing the kind; authorization comes before that.
 pub(crate) fn only_name(query: &Query) -> Option<String> {
@@ -26,7 +27,7 @@ pub(crate) struct Selection {
     fields: Option<FieldSelector>,
     /// The only name that can match, known without reading objects.
     name: Option<String>,
-    /// The fields are found in metadata alone.
+    /// The fields are found in the key alone.
     shallow: bool,
 }
 
@@ -46,7 +47,8 @@ impl Selection {
             .map(|text| FieldSelector::parse(text, &supported))
             .transpose()
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let shallow = text.is_none_or(|text| !supported.iter().any(|field| text.contains(field)));
+        let terms = fields.iter().flat_map(|fields| &fields.terms);
+        let shallow = terms.into_iter().all(|term| matches!(term.field.as_str(), NAME | NAMESPACE));
         let name = context
             .path
             .name
@@ -75,7 +77,10 @@ impl Selection {
         let Some(fields) = &self.fields else { return true };
         if self.shallow {
             let (namespace, name) = resource.split_key(key);
-            return fields.matches(&json!({"metadata": {"name": name, "namespace": namespace}}));
+            return fields.terms.iter().all(|term| {
+                let value = if term.field == NAME { name } else { namespace.unwrap_or_default() };
+                (value == term.value) != term.negated
+            });
         }
         fields.matches(&serde_json::from_slice(stored).unwrap_or(Value::Object(Map::new())))
     }

@@ -4,6 +4,7 @@
 //! come and go as they start and stop to match.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use http::{Response, StatusCode};
 use modelplane_store::{Event, EventKind, ListRequest, Revision, Watch, WatchError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
 
 use super::selection::Selection;
 use super::{Context, convert, options};
@@ -70,7 +71,8 @@ struct Watching {
     events: Watch,
     ready: VecDeque<Bytes>,
     bookmarks: Option<Interval>,
-    deadline: Instant,
+    /// Kept, since a new timer for each event would cost more than the event.
+    deadline: Pin<Box<Sleep>>,
     closed: watch::Receiver<bool>,
     stopping: watch::Receiver<bool>,
     ended: bool,
@@ -145,7 +147,7 @@ pub(crate) fn watch(context: Context) -> ApiResult<Response<Body>> {
         events,
         ready,
         bookmarks,
-        deadline: Instant::now() + timeout,
+        deadline: Box::pin(sleep(timeout)),
         ended: false,
         tables,
     };
@@ -216,7 +218,7 @@ impl Watching {
                     let line = bookmark(&self.context, self.events.revision(), false);
                     return Some(line);
                 }
-                () = sleep_until(self.deadline) => {
+                () = &mut self.deadline => {
                     self.ended = true;
                     if self.bookmarks.is_some() {
                         return Some(bookmark(&self.context, self.events.revision(), false));
