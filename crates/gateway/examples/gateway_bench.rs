@@ -152,7 +152,7 @@ async fn gateway(listen: SocketAddr, endpoint: SocketAddr, workers: usize) -> Re
 }
 
 async fn connect(target: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
-    let stream = TcpStream::connect(target.address).await?;
+    let stream = TcpStream::connect(target).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) =
         hyper::client::conn::http1::Builder::new().max_buf_size(8192).handshake(TokioIo::new(stream)).await?;

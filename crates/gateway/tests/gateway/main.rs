@@ -10,4 +10,5 @@ mod malformed;
 mod metering;
 mod parity;
 mod resilience;
+mod shapes;
 mod support;
