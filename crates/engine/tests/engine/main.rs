@@ -7,6 +7,7 @@
 mod composites;
 mod deletion;
 mod fleet;
+mod guard;
 mod helm;
 mod network;
 mod objects;
