@@ -156,9 +156,10 @@ fn object(environment: &mut Environment, schema: &Json, resource: bool, depth: u
         if let Some(name) = escape(property) {
             fields.push(Field { name: name.clone(), kind: field.kind });
             sizes.push((name.clone(), field.size));
-            nodes.insert(property.to_owned(), name, field.node);
+            nodes.insert(property, name, field.node);
         }
     }
+    nodes.shrink();
     environment.objects.push(Object { name: "the object".to_owned(), fields });
     let kind = environment.add_type(Shape::Object(environment.objects.len() as u32 - 1));
     let size = environment.add_size(DeclaredSize { fields: sizes, ..DeclaredSize::default() });

@@ -1,6 +1,5 @@
 //! OpenAPI schemas as they type values.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::duration::Duration;
@@ -32,18 +31,48 @@ pub(crate) enum SchemaNode {
     Object(Properties),
 }
 
-/// The properties of an object, by the name that expressions use.
+/// The properties of an object. Schemas are many and live long, so this is kept small.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Properties {
-    by_name: HashMap<String, (String, SchemaNode)>,
-    /// The names expressions use, by property.
-    names: HashMap<String, String>,
+    /// By property.
+    known: Vec<Property>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Property {
+    property: Box<str>,
+    /// The name expressions use, where it is another.
+    name: Option<Box<str>>,
+    schema: SchemaNode,
 }
 
 impl Properties {
-    pub(crate) fn insert(&mut self, property: String, name: String, schema: SchemaNode) {
-        self.names.insert(property.clone(), name.clone());
-        self.by_name.insert(name, (property, schema));
+    pub(crate) fn insert(&mut self, property: &str, name: String, schema: SchemaNode) {
+        let name = (name != property).then(|| name.into_boxed_str());
+        let new = Property { property: property.into(), name, schema };
+        match self.position(property) {
+            Ok(at) => self.known[at] = new,
+            Err(at) => self.known.insert(at, new),
+        }
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.known.shrink_to_fit();
+    }
+
+    fn position(&self, property: &str) -> Result<usize, usize> {
+        self.known.binary_search_by(|known| known.property.as_ref().cmp(property))
+    }
+
+    fn by_property(&self, property: &str) -> Option<&Property> {
+        self.position(property).ok().map(|at| &self.known[at])
+    }
+
+    /// The property that expressions call so.
+    fn by_name(&self, name: &str) -> Option<&Property> {
+        let same = self.by_property(name).filter(|known| known.name.is_none());
+        // Few properties are called otherwise: those with dots, dashes or the names of operators.
+        same.or_else(|| self.known.iter().find(|known| known.name.as_deref() == Some(name)))
     }
 }
 
@@ -112,7 +141,7 @@ impl SchemaNode {
     ) -> Option<(Option<&'n str>, Option<&'n Self>)> {
         match schema {
             Some(SchemaNode::Object(properties)) => {
-                properties.by_name.get(name).map(|(property, schema)| (Some(property.as_str()), Some(schema)))
+                properties.by_name(name).map(|known| (Some(known.property.as_ref()), Some(&known.schema)))
             }
             Some(SchemaNode::Map { values }) => Some((None, Some(values))),
             _ => Some((None, None)),
@@ -122,7 +151,9 @@ impl SchemaNode {
     /// The name of a property as expressions see it; `None` if the schema does not have it.
     pub(crate) fn escaped<'a>(schema: Option<&'a Self>, property: &'a str) -> Option<Value<'a>> {
         let name = match schema {
-            Some(SchemaNode::Object(properties)) => properties.names.get(property)?,
+            Some(SchemaNode::Object(properties)) => {
+                properties.by_property(property)?.name.as_deref().unwrap_or(property)
+            }
             _ => property,
         };
         Some(Value::String(Text::Borrowed(name)))
