@@ -68,6 +68,9 @@ pub(super) struct Failure {
     pub(super) error: Http1Error,
 }
 
+/// A response's head, and what came of its body together with it.
+type Begun = (Head, Option<Frame<Bytes>>);
+
 /// What is left of a response's body.
 #[derive(Debug)]
 pub(crate) enum Rest {
@@ -130,7 +133,7 @@ impl Http1 {
         method: &Method,
         reading: &mut Reading,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(Head, Option<Frame<Bytes>>), Http1Error>> {
+    ) -> Poll<Result<Begun, Http1Error>> {
         if let Err(error) = self.poll_upload(cx) {
             match error {
                 // An endpoint that has heard enough may have answered before it stopped to listen.
@@ -163,7 +166,7 @@ impl Http1 {
         method: &Method,
         reading: &mut Reading,
         piece: &[u8],
-    ) -> Result<Option<(Head, Option<Frame<Bytes>>)>, Http1Error> {
+    ) -> Result<Option<Begun>, Http1Error> {
         let mut kept = std::mem::take(&mut reading.kept);
         let mut text = piece;
         if !kept.is_empty() {
@@ -367,4 +370,48 @@ pub struct Decoded {
     pub body: Vec<u8>,
     /// Trailers, once the body has ended.
     pub trailers: Option<HeaderMap>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PARTS: [&str; 18] = [
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.0 200 OK\r\n",
+        "HTTP/1.1 204 \r\n",
+        "transfer-encoding: chunked\r\n",
+        "transfer-encoding: gzip\r\n",
+        "content-length: 5\r\n",
+        "connection: close\r\n",
+        "\r\n",
+        "5\r\nhello\r\n",
+        "hello",
+        "a;b=c\r\n0123456789\r\n",
+        "0\r\n\r\n",
+        "0\r\nx-sum: 1\r\n\r\n",
+        "fffffffffffffff\r\n",
+        "\n",
+        "\r",
+        ":",
+        "\0",
+    ];
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference_to_a_response_however_malformed(
+            parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..12),
+            with_head in any::<bool>(),
+            size in 1_usize..9,
+        ) {
+            let head = if with_head { "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" } else { "" };
+            let text = format!("{head}{}", parts.concat());
+            let whole = decode(&Method::POST, text.as_bytes(), text.len());
+            prop_assert_eq!(decode(&Method::POST, text.as_bytes(), size), whole.clone());
+            let body = whole.ok().flatten().map_or(0, |whole| whole.body.len());
+            prop_assert!(body <= text.len());
+        }
+    }
 }

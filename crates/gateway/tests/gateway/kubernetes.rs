@@ -93,7 +93,6 @@ async fn answers(address: SocketAddr, want: &str) {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figure is what the test is for")]
 async fn an_endpoint_added_changed_or_withdrawn_takes_effect_at_once() {
     let (one, two) = (Endpoint::named("one").await, Endpoint::named("two").await);
     let control_plane = Arc::new(Mutex::new(ControlPlane::default()));

@@ -39,7 +39,11 @@ fn shapes() -> Vec<Shape> {
             "chat, streamed with usage",
             "/v1/chat/completions",
             json!({"messages": say, "model": "?", "stream": true, "stream_options": {"include_usage": true}}),
-            events(&["data: {\"choices\":[{\"delta\":{\"content\":\"ü\"}}]}", "data: {\"usage\":{}}", "data: [DONE]"]),
+            events(&[
+                "data: {\"choices\":[{\"delta\":{\"content\":\"ü\"}}]}",
+                "data: {\"usage\":{}}",
+                "data: [DONE]",
+            ]),
         ),
         shape(
             "tools, with a parameter that is called model",
@@ -55,7 +59,12 @@ fn shapes() -> Vec<Shape> {
             json!({"input": ["a", "b"], "model": "?", "encoding_format": "base64"}),
             whole(json!({"object": "list", "data": [{"embedding": "AACAPw=="}]})),
         ),
-        shape("completions", "/v1/completions", json!({"model": "?", "prompt": "a"}), whole(json!({"id": "1"}))),
+        shape(
+            "completions",
+            "/v1/completions",
+            json!({"model": "?", "prompt": "a"}),
+            whole(json!({"id": "1"})),
+        ),
         shape(
             "responses, streamed",
             "/v1/responses",
@@ -72,9 +81,18 @@ fn shapes() -> Vec<Shape> {
             "messages, streamed",
             "/v1/messages",
             json!({"max_tokens": 50, "messages": say, "model": "?", "stream": true}),
-            events(&["event: message_start\ndata: {\"message\":{}}", "event: ping\ndata: {}", "event: message_stop\ndata: {}"]),
+            events(&[
+                "event: message_start\ndata: {\"message\":{}}",
+                "event: ping\ndata: {}",
+                "event: message_stop\ndata: {}",
+            ]),
         ),
-        shape("tokens counted", "/v1/messages/count_tokens", json!({"model": "?"}), whole(json!({"input_tokens": 3}))),
+        shape(
+            "tokens counted",
+            "/v1/messages/count_tokens",
+            json!({"model": "?"}),
+            whole(json!({"input_tokens": 3})),
+        ),
     ]
 }
 

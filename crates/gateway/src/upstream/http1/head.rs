@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn bodies_are_delimited_as_the_standard_says() {
-        let cases: [(&str, &str, Result<(&str, bool), Malformed>); 22] = [
+        type Framed = Result<(&'static str, bool), Malformed>;
+        let cases: [(&str, &str, Framed); 22] = [
             ("HTTP/1.1 200 OK", "", Ok(("UntilClosed", false))),
             ("HTTP/1.1 204 No Content", "", Ok(("Done", true))),
             ("HTTP/1.1 304 Not Modified", "content-length: 5\r\n", Ok(("Done", true))),
