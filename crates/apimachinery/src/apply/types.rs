@@ -338,14 +338,14 @@ pub fn object_metadata() -> &'static Schema {
             ("finalizers", finalizers),
             ("managedFields", managed),
         ] {
-            metadata.properties.insert(name.to_owned(), schema);
+            metadata.properties.insert(name.to_owned(), Box::new(schema));
         }
         metadata
     })
 }
 
 fn object_of(fields: &[(&str, Kind)]) -> Schema {
-    let properties: BTreeMap<String, Schema> =
-        fields.iter().map(|(name, kind)| ((*name).to_owned(), of_kind(*kind))).collect();
+    let properties: BTreeMap<String, Box<Schema>> =
+        fields.iter().map(|(name, kind)| ((*name).to_owned(), Box::new(of_kind(*kind)))).collect();
     Schema { properties, ..of_kind(Kind::Object) }
 }

@@ -1,6 +1,8 @@
 //! One node of a structural schema.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::LazyLock;
 
 use modelplane_cel::pattern::Pattern;
 use serde_json::{Number, Value};
@@ -97,7 +99,7 @@ pub struct Schema {
     /// The type; `None` is any.
     pub kind: Option<Kind>,
     /// The fields of an object.
-    pub properties: BTreeMap<String, Schema>,
+    pub properties: BTreeMap<String, Box<Schema>>,
     /// What an object may hold beside `properties`.
     pub additional_properties: Additional,
     /// The schema of a list's items.
@@ -146,9 +148,28 @@ impl Holds {
     }
 }
 
+/// What a node checks; most nodes check nothing, and take no room for it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checks(Option<Box<Keywords>>);
+
+impl From<Keywords> for Checks {
+    fn from(keywords: Keywords) -> Self {
+        Self(Some(Box::new(keywords)))
+    }
+}
+
+impl Deref for Checks {
+    type Target = Keywords;
+
+    fn deref(&self) -> &Keywords {
+        static NONE: LazyLock<Keywords> = LazyLock::new(Keywords::default);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
 /// Keywords that check values; also those under `allOf`, `anyOf`, `oneOf` and `not`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Checks {
+pub(crate) struct Keywords {
     /// `additionalProperties: false`, which unlike its absence refuses fields.
     pub(crate) closed: bool,
     pub(crate) format: Option<(Format, String)>,
@@ -181,9 +202,9 @@ pub(crate) struct Bound {
 impl Schema {
     /// The schema of a field, named or not.
     pub fn field(&self, name: &str) -> Option<&Schema> {
-        self.properties.get(name).or(match &self.additional_properties {
-            Additional::Schema(values) => Some(values),
+        match (self.properties.get(name), &self.additional_properties) {
+            (Some(field), _) | (None, Additional::Schema(field)) => Some(field),
             _ => None,
-        })
+        }
     }
 }

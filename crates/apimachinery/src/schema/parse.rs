@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::cause::Cause;
 use super::format::Format;
-use super::node::{Additional, Bound, Checks, Holds, Kind, ListType, MapType, PatchStrategy, Schema};
+use super::node::{
+    Additional, Bound, Checks, Holds, Keywords, Kind, ListType, MapType, PatchStrategy, Schema,
+};
 use super::path::Place;
 use super::raw::{Raw, check_shapes};
 use super::rules::Rules;
@@ -72,8 +74,8 @@ impl Schema {
 fn read(raw: Raw<'_>) -> Schema {
     let kind = Kind::named(raw.text("type"));
     let items = raw.schema("items").map(|items| Box::new(read(items)));
-    let properties: BTreeMap<String, Schema> =
-        raw.named("properties").map(|(name, property)| (name.to_owned(), read(property))).collect();
+    let properties: BTreeMap<String, Box<Schema>> =
+        raw.named("properties").map(|(name, property)| (name.to_owned(), Box::new(read(property)))).collect();
     let additional_properties = match (raw.get("additionalProperties"), raw.schema("additionalProperties")) {
         (_, Some(values)) => Additional::Schema(Box::new(read(values))),
         (Some(Value::Bool(true)), None) => Additional::Any,
@@ -125,7 +127,7 @@ pub(crate) fn holds(schema: &Schema) -> Holds {
         rules: !schema.rules.is_empty(),
         defaults: schema.default.is_some(),
     };
-    for child in schema.properties.values().chain(schema.items.as_deref()) {
+    for child in schema.properties.values().chain(&schema.items) {
         holds.add(child.holds);
     }
     if let Additional::Schema(values) = &schema.additional_properties {
@@ -134,7 +136,35 @@ pub(crate) fn holds(schema: &Schema) -> Holds {
     holds
 }
 
+/// The keywords of [`Keywords`], but for `additionalProperties: false`.
+const CHECKING: [&str; 20] = [
+    "allOf",
+    "anyOf",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "required",
+    "uniqueItems",
+];
+
 fn checks(raw: Raw<'_>, kind: Option<Kind>) -> Checks {
+    let closed = raw.get("additionalProperties") == Some(&Value::Bool(false));
+    if !closed && !CHECKING.iter().any(|keyword| raw.get(keyword).is_some()) {
+        return Checks::default();
+    }
     let bound = |keyword: &str, exclusive: &str| {
         raw.number(keyword).map(|value| Bound { value: value.clone(), exclusive: raw.flag(exclusive) })
     };
@@ -144,8 +174,8 @@ fn checks(raw: Raw<'_>, kind: Option<Kind>) -> Checks {
     let int_or_string = raw.flag("x-kubernetes-int-or-string");
     // An int-or-string has two types, with which no format goes.
     let format_kind = if int_or_string { None } else { kind };
-    Checks {
-        closed: raw.get("additionalProperties") == Some(&Value::Bool(false)),
+    Checks::from(Keywords {
+        closed,
         format: Format::named(format, format_kind).map(|known| (known, format.to_owned())),
         maximum: bound("maximum", "exclusiveMaximum"),
         minimum: bound("minimum", "exclusiveMinimum"),
@@ -167,5 +197,5 @@ fn checks(raw: Raw<'_>, kind: Option<Kind>) -> Checks {
         any_of: nested("anyOf"),
         one_of: nested("oneOf"),
         not: raw.schema("not").map(|not| Box::new(read(not))),
-    }
+    })
 }
