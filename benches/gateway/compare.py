@@ -29,6 +29,7 @@ LITELLM_CONFIG = f"""
 model_list:
   - model_name: m
     litellm_params: {{model: openai/m, api_base: "http://{ENDPOINT}/v1", api_key: none}}
+general_settings: {{dangerously_permit_weak_or_unset_master_key: true}}
 """
 
 
@@ -74,7 +75,11 @@ class Proxy:
         self.processes = [start([self.bench, "endpoint", ENDPOINT])]
         if self.name != "none":
             self.processes.append(start(self.command()))
-        wait_for(lambda: self.load("rate", 20, 1, quiet=True))
+        try:
+            wait_for(lambda: self.load("rate", 20, 1, quiet=True))
+        except SystemExit:
+            self.__exit__()
+            sys.exit(f"{self.name} does not answer")
         return self
 
     def __exit__(self, *_):
@@ -136,7 +141,7 @@ def wait_for(ready):
         if ready():
             return
         time.sleep(0.5)
-    sys.exit("a proxy does not answer")
+    sys.exit(1)
 
 
 def quantiles(text):
