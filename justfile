@@ -34,7 +34,7 @@ bench *ARGS:
 
 # One fuzz target for some seconds (needs nightly and cargo-fuzz)
 fuzz CRATE TARGET SECONDS="60":
-    cd crates/{{CRATE}} && cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}
+    cd crates/{{CRATE}} && ASAN_OPTIONS=detect_leaks=0 cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}
 
 # Build the real binaries for `just e2e` (needs Go); prints where they are
 e2e-tools:

@@ -115,3 +115,12 @@ fn an_object_is_printed_as_kubectl_prints_it() {
         assert_eq!(Value::Array(kind.cells(&object, now)), expected, "{}", kind.kind);
     }
 }
+
+#[test]
+fn secrets_hold_base64_or_nothing() {
+    let secret = find("", "v1", "Secret").expect("it is built in").schema();
+    for (data, accepted) in [("", true), ("aGk=", true), ("aGk", false), ("a b", false)] {
+        let causes = secret.validate(&json!({"data": {"key": data}}), None);
+        assert_eq!(causes.is_empty(), accepted, "{data:?}");
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! A cluster has the node pools of the InferenceCluster of its name, with the devices of their InferenceClasses, and
 //! puts its kubeconfig into the Secret that the InferenceCluster names. It ends when its SimulatedCluster goes.
+//! Where clouds are simulated too, every InferenceCluster of a cloud gets a SimulatedCluster, and [`Clouds`] hands
+//! its kubeconfig to the managed resource that would publish it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +11,14 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
 use modelplane_api::inference_class::InferenceClass;
 use modelplane_api::inference_cluster::InferenceCluster;
 use modelplane_api::kind::Object;
-use modelplane_api::names::{SIMULATED_LABEL, SYSTEM_NAMESPACE};
+use modelplane_api::names::{COMPOSITE_LABEL, SIMULATED_LABEL, SYSTEM_NAMESPACE};
 use modelplane_engine::cache::{CacheError, Caches, Change, Keep, Listener};
 use modelplane_engine::client::{ApiClient, ClientError, Target, Write};
+use modelplane_engine::drivers::CloudSimulator;
 use modelplane_engine::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -30,8 +34,20 @@ const MANAGER: &str = "modelplane-simulator";
 /// After an error, the next try.
 const RETRY: Duration = Duration::from_millis(300);
 
+/// Longest a cloud's managed resource waits for the cluster that stands in for it.
+const CLOUD_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The running clusters of a control plane, by name.
 pub type Clusters = Arc<Mutex<HashMap<String, Cluster>>>;
+
+/// What is simulated.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Whether serving pods listen on ports.
+    pub serve: bool,
+    /// Whether the clusters of clouds are simulated as well.
+    pub clouds: bool,
+}
 
 /// Runs simulated clusters until dropped.
 pub struct Controller {
@@ -48,19 +64,19 @@ impl Listener for Dirty {
 }
 
 impl Controller {
-    /// Starts the controller. `serve` is whether serving pods listen on ports.
+    /// Starts the controller.
     ///
     /// # Errors
     ///
     /// If the definition of SimulatedClusters cannot be installed.
-    pub async fn start(control_plane: kube::Client, serve: bool) -> Result<Self, ClientError> {
+    pub async fn start(control_plane: kube::Client, options: Options) -> Result<Self, ClientError> {
         let api = ApiClient::new(control_plane);
         install_definition(&api).await?;
         let dirty: Arc<Notify> = Arc::default();
         let listener = Arc::new(Dirty(Arc::clone(&dirty)));
         let caches = Caches::new(api, Keep::All, listener, Arc::new(Metrics::default()));
         let clusters = Clusters::default();
-        let run = Run { caches, clusters: Arc::clone(&clusters), serve };
+        let run = Run { caches, clusters: Arc::clone(&clusters), options };
         let task = tokio::spawn(run.run(dirty));
         Ok(Self { clusters, task })
     }
@@ -83,6 +99,35 @@ pub fn client_for(clusters: &Clusters, server_url: &str) -> Option<kube::Client>
     clusters.values().find(|cluster| cluster.server_url() == server_url).map(Cluster::client)
 }
 
+/// Gives the managed resources of clouds the clusters that stand in for theirs.
+pub struct Clouds(pub Clusters);
+
+impl Clouds {
+    fn kubeconfig_of(&self, name: &str) -> Option<String> {
+        let clusters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        clusters.get(name).map(|cluster| cluster.kubeconfig().to_owned())
+    }
+}
+
+impl CloudSimulator for Clouds {
+    fn kubeconfig<'a>(&'a self, object: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            // Everything below an InferenceCluster carries its name.
+            let name = object["metadata"]["labels"][COMPOSITE_LABEL].as_str()?;
+            let deadline = tokio::time::Instant::now() + CLOUD_PATIENCE;
+            loop {
+                if let Some(kubeconfig) = self.kubeconfig_of(name) {
+                    return Some(kubeconfig);
+                }
+                if tokio::time::Instant::now() > deadline {
+                    return None;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+    }
+}
+
 async fn install_definition(api: &ApiClient) -> Result<(), ClientError> {
     let definition = definition();
     let resource = api.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
@@ -101,7 +146,7 @@ async fn install_definition(api: &ApiClient) -> Result<(), ClientError> {
 struct Run {
     caches: Caches,
     clusters: Clusters,
-    serve: bool,
+    options: Options,
 }
 
 /// A pass could not be completed.
@@ -132,6 +177,9 @@ impl Run {
 
     /// Starts, configures and ends clusters as their objects say.
     async fn pass(&self) -> Result<(), PassError> {
+        if self.options.clouds {
+            self.simulate_clouds().await?;
+        }
         let wanted = self.caches.kind(API_VERSION, KIND).await?.list(None);
         let names: Vec<&str> = wanted.iter().map(|object| object.key.name.as_str()).collect();
         self.lock().retain(|name, _| names.contains(&name.as_str()));
@@ -142,6 +190,35 @@ impl Run {
                 Err(message) => json!({"message": message.to_string()}),
             };
             self.report(&object, status).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the SimulatedCluster of every cloud's cluster; it goes with its InferenceCluster.
+    async fn simulate_clouds(&self) -> Result<(), PassError> {
+        let kind = InferenceCluster::INFO;
+        let simulated = self.caches.kind(API_VERSION, KIND).await?;
+        for cluster in self.caches.kind(&kind.api_version(), kind.kind).await?.list(None) {
+            let name = &cluster.key.name;
+            let value = cluster.value();
+            let is_cloud = value["spec"]["cluster"]["existing"].is_null();
+            if !is_cloud || cluster.is_deleting() || simulated.get("", name).is_some() {
+                continue;
+            }
+            let body = json!({
+                "apiVersion": API_VERSION, "kind": KIND,
+                "metadata": {
+                    "name": name,
+                    "ownerReferences": [{
+                        "apiVersion": cluster.api_version(), "kind": kind.kind, "name": name, "uid": cluster.uid,
+                    }],
+                },
+                "spec": {},
+            });
+            let target = Target::named("", name);
+            let written =
+                self.caches.api().write(simulated.resource(), &target, Write::Apply(MANAGER), &body).await?;
+            self.caches.put(written);
         }
         Ok(())
     }
@@ -160,14 +237,18 @@ impl Run {
             return Ok(json!({"message": format!("there is no InferenceCluster {name} yet")}));
         };
         let cluster: InferenceCluster = cluster.document().decode()?;
-        let Some(existing) = &cluster.spec.cluster.existing else {
-            return Ok(json!({"message": format!("InferenceCluster {name} is not of source Existing")}));
-        };
+        let existing = cluster.spec.cluster.existing.as_ref();
+        if existing.is_none() && !self.options.clouds {
+            let message = format!(
+                "InferenceCluster {name} is a cloud's; `modelplane up --simulate-clouds` simulates those"
+            );
+            return Ok(json!({ "message": message }));
+        }
         let mut settings = Settings::new(name, self.pools(&cluster).await?);
         settings.ready_after = spec.ready_after();
         settings.token_time = spec.token_time();
         settings.faults = spec.faults();
-        settings.serve = self.serve;
+        settings.serve = self.options.serve;
         let nodes: u32 = settings.pools.iter().map(|pool| pool.nodes).sum();
         let known = self.lock().get(name).map(|cluster| cluster.configure(settings.clone()));
         if known.is_none() {
@@ -179,7 +260,9 @@ impl Run {
             let Some(cluster) = clusters.get(name) else { return Ok(json!({})) };
             (cluster.server_url().to_owned(), cluster.edge().to_string(), cluster.kubeconfig().to_owned())
         };
-        self.publish(&existing.secret_ref.name, &kubeconfig).await?;
+        if let Some(existing) = existing {
+            self.publish(&existing.secret_ref.name, &kubeconfig).await?;
+        }
         Ok(json!({"server": server, "gateway": gateway, "nodes": nodes, "message": ""}))
     }
 

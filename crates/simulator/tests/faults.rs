@@ -10,7 +10,7 @@ use modelplane_apiserver::{ApiServer, Identity, Options, Profile};
 use modelplane_engine::client::{ApiClient, Target, Write};
 use modelplane_engine::clusters::{ClusterConnector, Connection, Network};
 use modelplane_engine::{Config, Engine};
-use modelplane_simulator::controller::{Clusters, Controller, client_for};
+use modelplane_simulator::controller::{self, Clusters, Controller, client_for};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -79,7 +79,9 @@ impl Fleet {
     async fn start() -> Self {
         let server = ApiServer::start(Options::in_memory(Profile::Workload)).await.unwrap();
         let client = kube::Client::new(server.in_process(Identity::admin()), "default");
-        let simulated = Controller::start(client.clone(), true).await.unwrap();
+        let simulated = Controller::start(client.clone(), controller::Options { serve: true, clouds: false })
+            .await
+            .unwrap();
         let mut config = Config::new(client.clone());
         config.connector = Arc::new(Connector(simulated.clusters()));
         config.simulate_control_plane = true;

@@ -1,5 +1,7 @@
 //! A running control plane, as people use it: `up`, and the commands that talk to it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -20,17 +22,17 @@ struct Up {
 impl Up {
     /// Starts it on free ports and waits for the line that says it is ready.
     fn start(folder: TempDir, arguments: &[&str], ready: &str) -> Self {
-        let mut process = up(folder.path()).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut greeting = String::new();
-        for line in BufReader::new(process.stdout.as_mut().unwrap()).lines() {
+        let process = up(folder.path()).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut up = Self { process, greeting: String::new(), folder };
+        for line in BufReader::new(up.process.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
-            greeting.push_str(&line);
-            greeting.push('\n');
+            up.greeting.push_str(&line);
+            up.greeting.push('\n');
             if line.contains(ready) {
-                return Self { process, greeting, folder };
+                return up;
             }
         }
-        panic!("it ended before it said {ready:?}:\n{greeting}");
+        panic!("it ended before it said {ready:?}:\n{}", up.greeting);
     }
 
     fn demo() -> Self {

@@ -35,7 +35,7 @@ impl Binary {
             .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
         let architecture = inspect(&bytes).map_err(|error| {
             CommandError::new(format!("{}: {error}", path.display())).with_hint(
-                "build one with: cargo build --release --target x86_64-unknown-linux-musl --package modelplane-cli, \
+                "build one with: cargo build --profile dist --target x86_64-unknown-linux-musl --package modelplane-cli, \
                  and name it with --binary",
             )
         })?;

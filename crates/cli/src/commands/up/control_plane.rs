@@ -14,7 +14,7 @@ use modelplane_engine::usage::{Protection, UsageIndex};
 use modelplane_engine::{Config, Engine};
 use modelplane_gateway::Gateway;
 use modelplane_gateway::source::kubernetes::KubernetesRoutes;
-use modelplane_simulator::controller::Controller;
+use modelplane_simulator::controller::{self, Clouds, Controller};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -77,11 +77,13 @@ impl ControlPlane {
 
         let api_address = settings.listen.local_addr().map_err(CommandError::new)?;
 
+        let options = controller::Options { serve: true, clouds: settings.simulate_clouds };
         let simulated =
-            Controller::start(component(&api, "modelplane-simulator"), true).await.map_err(with_causes)?;
+            Controller::start(component(&api, "modelplane-simulator"), options).await.map_err(with_causes)?;
         let mut config = Config::new(client.clone());
         config.connector = Arc::new(Connector::new(simulated.clusters()));
         config.simulate_clouds = settings.simulate_clouds;
+        config.cloud_simulator = Some(Arc::new(Clouds(simulated.clusters())));
         // The control plane has no nodes: charts for it are recorded.
         config.simulate_control_plane = true;
         config.usages = usages;
