@@ -35,7 +35,8 @@ pub enum Address {
 pub struct Settings {
     /// Where clients reach the data plane.
     pub address: Address,
-    /// Whether this process is what the data plane's Deployment asks for, and says so in its status.
+    /// Whether this process is the only data plane there is: it stands in for the data plane's Deployment, and for
+    /// the controllers of other gateways too.
     pub stands_in: bool,
 }
 
@@ -91,7 +92,7 @@ impl Reporter {
         let Some(classes) = self.objects("GatewayClass").await? else { return Ok(true) };
         let ours: Vec<Value> = classes
             .into_iter()
-            .filter(|class| class["spec"]["controllerName"] == GATEWAY_CONTROLLER)
+            .filter(|class| self.settings.stands_in || class["spec"]["controllerName"] == GATEWAY_CONTROLLER)
             .collect();
         for class in &ours {
             self.write(class, json!({"conditions": conditions(class, &["Accepted"])})).await?;
