@@ -110,7 +110,8 @@ impl CompositeController {
         if relevance::of_composed(change) {
             self.route_composed(change);
         }
-        for composite in self.requirements.affected(change) {
+        let may_matter = |kind: &str| relevance::of_required(kind, false, change);
+        for composite in self.requirements.affected(change, may_matter) {
             let (settled, took) = self.lock().get(&composite).map_or_else(Default::default, Memory::digest);
             if relevance::of_required(&composite.kind, settled, change) {
                 let delay = took.saturating_mul(REQUIRED_FACTOR);

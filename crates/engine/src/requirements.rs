@@ -51,13 +51,25 @@ impl Requirements {
         self.lock().remove(composite);
     }
 
-    /// The composites whose requirements the object met or meets, in order.
-    pub fn affected(&self, change: &Change) -> BTreeSet<ObjectKey> {
+    /// The composites whose requirements the object met or meets, in order; of those kinds to which it matters.
+    pub fn affected(&self, change: &Change, matters: impl Fn(&str) -> bool) -> BTreeSet<ObjectKey> {
         let index = self.lock();
         let mut found = BTreeSet::new();
+        // Thousands of composites may have asked, but they are of few kinds.
+        let mut asked: Vec<(&str, bool)> = Vec::new();
         for object in change.old.iter().chain(&change.new) {
             for handle in Handle::all_of(object) {
                 for composite in index.by.get(&handle).into_iter().flatten() {
+                    let known =
+                        asked.iter().find(|(kind, _)| *kind == composite.kind).map(|(_, answer)| *answer);
+                    let answer = known.unwrap_or_else(|| {
+                        let answer = matters(&composite.kind);
+                        asked.push((&composite.kind, answer));
+                        answer
+                    });
+                    if !answer {
+                        continue;
+                    }
                     let requirements = index.of.get(composite).map(Vec::as_slice).unwrap_or_default();
                     if !found.contains(composite.as_ref())
                         && requirements.iter().any(|requirement| is_met(requirement, object))
@@ -158,7 +170,7 @@ mod tests {
         old: Option<Arc<Stored>>,
         new: Option<Arc<Stored>>,
     ) -> Vec<String> {
-        requirements.affected(&Change { old, new }).into_iter().map(|key| key.name).collect()
+        requirements.affected(&Change { old, new }, |_| true).into_iter().map(|key| key.name).collect()
     }
 
     #[test]

@@ -24,6 +24,18 @@ const READS: &[Reads] = &[
         required: "ModelReplica",
         paths: &[&["metadata", "labels"], &["spec", "clusterName"], &["spec", "engines"]],
     },
+    // Not how many replicas a cluster has, which changes with each of them.
+    Reads {
+        composite: "ModelDeployment",
+        required: "InferenceCluster",
+        paths: &[
+            &["metadata", "labels"],
+            &["spec", "taints"],
+            &["status", "conditions"],
+            &["status", "gateway"],
+            &["status", "gpuPools"],
+        ],
+    },
     // It counts them.
     Reads { composite: "InferenceCluster", required: "ModelReplica", paths: &[&["metadata", "labels"]] },
     Reads {
@@ -50,7 +62,7 @@ pub(super) fn of_required(composite: &str, settled: bool, change: &Change) -> bo
     else {
         return true;
     };
-    if composite == "ModelDeployment" {
+    if composite == "ModelDeployment" && required.kind == "ModelReplica" {
         // Others' replicas are in the way or are not; a replica that has its place stays there whatever they do, and
         // one more of them makes no room.
         return !settled && change.old.is_some() && differs(change, reads.paths);
