@@ -120,7 +120,7 @@ impl Arguments {
         print(&greeting(&control_plane, &data, &kubeconfig, took.as_secs_f64()))?;
         if self.demo {
             let ended = tokio::select! {
-                result = demo::run(&control_plane, &kubeconfig) => result.map(|()| false),
+                result = demo::run(&control_plane, &kubeconfig, self.once) => result.map(|()| false),
                 () = process::asked_to_stop() => Ok(true),
             };
             match ended {

@@ -28,8 +28,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What the demonstration asks.
 const QUESTION: &str = "Which GPU am I talking to?";
 
-/// Applies the fleet and the model, waits until it is served, asks it something, and shows how to go on.
-pub(super) async fn run(control_plane: &ControlPlane, kubeconfig: &Path) -> Result<(), CommandError> {
+/// Applies the fleet and the model, waits until it is served, asks it something, and unless it is to end then, shows
+/// how to go on.
+pub(super) async fn run(
+    control_plane: &ControlPlane,
+    kubeconfig: &Path,
+    once: bool,
+) -> Result<(), CommandError> {
     let demo = Demo { api: ApiClient::new(control_plane.client()), started: Instant::now() };
     demo.apply_namespace().await?;
     demo.apply_all(PLATFORM).await?;
@@ -44,7 +49,7 @@ pub(super) async fn run(control_plane: &ControlPlane, kubeconfig: &Path) -> Resu
     demo.placement().await?;
     let address = service["status"]["address"].as_str().unwrap_or_default().to_owned();
     ask(&address).await?;
-    print(&farewell(&address, kubeconfig))
+    if once { Ok(()) } else { print(&farewell(&address, kubeconfig)) }
 }
 
 struct Demo {
