@@ -90,14 +90,7 @@ impl Live {
     /// All objects of a kind.
     pub(crate) async fn list(&self, kind: (&str, &str)) -> Result<Vec<Value>, CommandError> {
         let resource = self.api.resource(kind.0, kind.1).await.map_err(explain)?;
-        let list = self.api.list(&resource, &Default::default()).await.map_err(explain)?;
-        let mut items = list["items"].as_array().cloned().unwrap_or_default();
-        // Lists leave out what all their items share.
-        for item in &mut items {
-            item["apiVersion"] = kind.0.into();
-            item["kind"] = kind.1.into();
-        }
-        Ok(items)
+        self.pages(&resource, None).await.map_err(explain)
     }
 
     /// Applies an object, taking over what others own of it.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use modelplane_api::kind;
 use modelplane_core::contract::{Match, Requirement};
 use modelplane_core::simulate::{ObjectKey, Options, Simulation};
-use modelplane_engine::client::{ClientError, ListQuery};
+use modelplane_engine::client::{ClientError, ListQuery, Resource};
 use serde_json::Value;
 
 use super::{Live, explain};
@@ -96,7 +96,7 @@ impl Live {
         Ok(found)
     }
 
-    /// All objects of a kind, page by page; none if the control plane does not serve it.
+    /// All objects of a kind; none if the control plane does not serve it.
     async fn read(
         &self,
         api_version: &str,
@@ -107,16 +107,25 @@ impl Live {
             Err(error) if error.is_not_served() => return Ok(Vec::new()),
             resource => resource?,
         };
+        self.pages(&resource, labels).await
+    }
+
+    /// All objects of a resource, page by page.
+    pub(super) async fn pages(
+        &self,
+        resource: &Resource,
+        labels: Option<&str>,
+    ) -> Result<Vec<Value>, ClientError> {
         let mut query =
             ListQuery { limit: Some(PAGE), labels: labels.map(str::to_owned), ..ListQuery::default() };
         let mut objects = Vec::new();
         loop {
-            let mut page = self.api.list(&resource, &query).await?;
+            let mut page = self.api.list(resource, &query).await?;
             let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             objects.extend(items.into_iter().map(|mut item| {
                 // Lists leave out what all their items share.
-                item["apiVersion"] = api_version.into();
-                item["kind"] = kind.into();
+                item["apiVersion"] = resource.api_version.as_str().into();
+                item["kind"] = resource.kind.as_str().into();
                 item
             }));
             match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
