@@ -91,7 +91,7 @@ impl Arguments {
         }
         let options = self.fleet.options();
         let live = LiveArguments::of_kubeconfig(path);
-        let fleet = async { live.connect().await?.fleet(options).await };
+        let fleet = async { live.connect().await?.fleet_to_plan_on(options).await };
         let mut simulation = process::runtime()?.block_on(fleet)?;
         let converged = simulation.run().converged;
         Ok((simulation, converged))

@@ -1,7 +1,7 @@
 //! The whole fleet of a running control plane, as a simulation that goes on from it.
 //!
-//! Read are all objects of Modelplane's kinds, what they compose, and what their compositions ask for. Nothing
-//! is written.
+//! Read are all objects of Modelplane's kinds, what they compose, and, for a plan, what their compositions ask for.
+//! Nothing is written.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,20 @@ const MAX_ROUNDS: usize = 5;
 const COMPOSED: &str = "crossplane.io/composite";
 
 impl Live {
-    /// The fleet as it is.
+    /// The fleet as it is, to be looked at.
     pub(crate) async fn fleet(&self, options: Options) -> Result<Simulation, CommandError> {
+        Ok(Simulation::of_observed(self.objects().await?, options))
+    }
+
+    /// The fleet as it is with what its compositions ask for, to be simulated further.
+    pub(crate) async fn fleet_to_plan_on(&self, options: Options) -> Result<Simulation, CommandError> {
+        let mut objects = self.objects().await?;
+        self.add_required(&mut objects).await?;
+        Ok(Simulation::of_observed(objects, options))
+    }
+
+    /// All objects of our kinds, and what they compose.
+    async fn objects(&self) -> Result<Vec<Value>, CommandError> {
         let mut objects = Vec::new();
         for info in kind::ALL {
             objects.extend(self.read(&info.api_version(), info.kind, None).await.map_err(explain)?);
@@ -36,8 +48,7 @@ impl Live {
                 objects.extend(composed);
             }
         }
-        self.add_required(&mut objects).await?;
-        Ok(Simulation::of_observed(objects, options))
+        Ok(objects)
     }
 
     /// Adds what compositions ask for beyond what is there.
