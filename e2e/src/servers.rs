@@ -225,6 +225,8 @@ fn api_server<'p>(site: &Site<'_>, etcd: &Etcd, name: &str, port: u16, files: &F
         format!("--secure-port={port}"),
         // A loopback address may not be an endpoint of the `kubernetes` Service, and nobody needs that.
         "--endpoint-reconciler-type=none".to_owned(),
+        // Nobody dials it; left out, the program looks for a default route, which a closed machine lacks.
+        "--advertise-address=127.0.0.1".to_owned(),
         format!("--tls-cert-file={}", files.certificate.display()),
         format!("--tls-private-key-file={}", files.key.display()),
         format!("--client-ca-file={}", files.authority.display()),
