@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::apply::references;
 use super::observe::Composed;
 use super::pipeline::{self, Answer, Inputs, Wanted};
+use super::relevance::{View, narrowed};
 use super::{CompositeController, FINALIZER, Memory, status};
 use crate::client::{Target, Write};
 use crate::conditions::NewCondition;
@@ -93,13 +94,15 @@ impl CompositeController {
             false => None,
         };
         let mut start = Instant::now();
+        let view = if memory.settled && placing.is_none() { View::Own } else { View::Fleet };
         let composed = self.observe(composite).await?;
-        let mut decided = self.run(composite, info, composed, &mut memory).await?;
-        if placing.is_none() && places(&decided) {
+        let mut decided = self.run(composite, info, (composed, view), &mut memory).await?;
+        let is_short = view == View::Own && decided.0.unplaced != Some(0);
+        if placing.is_none() && (is_short || places(&decided)) {
             placing = Some(self.placing.lock().await);
             start = Instant::now();
             let composed = self.observe(composite).await?;
-            decided = self.run(composite, info, composed, &mut memory).await?;
+            decided = self.run(composite, info, (composed, View::Fleet), &mut memory).await?;
         }
         memory.took = start.elapsed();
         let (answer, composed) = decided;
@@ -130,7 +133,7 @@ impl CompositeController {
         &self,
         composite: &Arc<Stored>,
         info: &KindInfo,
-        composed: Composed,
+        (composed, view): (Composed, View),
         memory: &mut Memory,
     ) -> Result<(Answer, Composed), ReconcileError> {
         let steps = self.functions.steps(&info.api_version(), info.kind);
@@ -141,7 +144,7 @@ impl CompositeController {
             self.requirements.set(&composite.key, asked.values().cloned().collect());
             let mut required = BTreeMap::new();
             for (key, requirement) in &asked {
-                required.insert(key.clone(), self.require(requirement).await?);
+                required.insert(key.clone(), self.require(&narrowed(composite, requirement, view)).await?);
             }
             inputs.required = required;
             let answer =

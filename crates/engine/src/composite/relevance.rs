@@ -4,8 +4,11 @@
 //! test holds the compositions to it. Whatever is not in it counts. A change that was left out for nothing is made
 //! up for by the poll.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use modelplane_api::names::{DEPLOYMENT_LABEL, label_value};
+use modelplane_core::contract::{Match, Requirement};
 use modelplane_core::document::{DecodeError, Document};
 
 use crate::cache::Change;
@@ -70,6 +73,34 @@ pub(super) fn of_required(composite: &str, settled: bool, change: &Change) -> bo
     differs(change, reads.paths)
 }
 
+/// How much of what a composite asks for it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    /// All of it.
+    Fleet,
+    /// Of replicas only its own: enough for a deployment as long as it has a place for each of them, because what
+    /// others hold matters to nothing but new places.
+    Own,
+}
+
+/// What to fetch for a requirement.
+pub(super) fn narrowed<'r>(
+    composite: &Stored,
+    requirement: &'r Requirement,
+    view: View,
+) -> Cow<'r, Requirement> {
+    let is_replicas = requirement.kind == "ModelReplica" && matches!(requirement.select, Match::All);
+    if view == View::Fleet || composite.key.kind != "ModelDeployment" || !is_replicas {
+        return Cow::Borrowed(requirement);
+    }
+    let label = label_value(&composite.key.name).into_owned();
+    Cow::Owned(Requirement {
+        namespace: Some(composite.key.namespace.clone()),
+        select: Match::Labels(BTreeMap::from([(DEPLOYMENT_LABEL.to_owned(), label)])),
+        ..requirement.clone()
+    })
+}
+
 /// Whether a change of an object that a composite composed can matter to it.
 pub(super) fn of_composed(change: &Change) -> bool {
     match (&change.old, &change.new) {
@@ -87,10 +118,13 @@ pub(crate) fn of_wishes(change: &Change) -> bool {
     }
 }
 
-fn differs(change: &Change, paths: &[&[&str]]) -> bool {
+/// Whether anything of an object changed under one of the paths.
+pub(crate) fn differs(change: &Change, paths: &[&[&str]]) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
-    let at = |object: &Stored, path: &[&str]| object.document().get(path).map(|found| found.bytes().to_vec());
-    paths.iter().any(|path| at(old, path) != at(new, path))
+    let (old, new) = (old.document(), new.document());
+    paths
+        .iter()
+        .any(|path| old.get(path).map(|found| found.bytes()) != new.get(path).map(|found| found.bytes()))
 }
 
 /// Whether two objects are the same but for what is under some paths.
@@ -222,6 +256,40 @@ mod tests {
         assert!(compared > 4, "{compared}");
     }
 
+    #[test]
+    fn a_deployment_with_its_places_needs_no_replicas_but_its_own() {
+        let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/canary");
+        let texts =
+            ["platform.yaml", "model.yaml"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
+        let objects = texts.iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).unwrap());
+        let mut simulation = Simulation::new(objects, Options::default());
+        assert!(simulation.run().converged);
+        let all: Vec<Arc<Stored>> =
+            simulation.world().iter().map(|object| stored(object.body.clone())).collect();
+        let replicas = all.iter().filter(|object| object.key.kind == "ModelReplica").count();
+        let deployments: Vec<_> = all.iter().filter(|object| object.key.kind == "ModelDeployment").collect();
+        assert!(deployments.len() > 1, "{deployments:?}");
+        for deployment in deployments {
+            let seen = |view| {
+                let given = std::cell::Cell::new(0);
+                let answer = answer_of(deployment, |requirement| {
+                    let asked = narrowed(deployment, requirement, view);
+                    let found = all.iter().filter(|object| crate::requirements::is_met(&asked, object));
+                    let found: Vec<Arc<Stored>> = found.cloned().collect();
+                    if requirement.kind == "ModelReplica" {
+                        given.set(found.len());
+                    }
+                    found
+                });
+                (given.get(), answer)
+            };
+            let ((fleet, whole), (own, narrow)) = (seen(View::Fleet), seen(View::Own));
+            assert_eq!(whole, narrow, "{}", deployment.key);
+            assert_eq!(fleet, replicas);
+            assert!((1..fleet).contains(&own), "{own} of {fleet} replicas");
+        }
+    }
+
     fn cut(object: &Stored, paths: &[&[&str]]) -> Arc<Stored> {
         let whole = object.value();
         let mut cut = json!({
@@ -237,26 +305,26 @@ mod tests {
         stored(cut)
     }
 
-    /// What a composite's pipeline answers once it has all it asks for.
     fn answer(
         composite: &Arc<Stored>,
         all: &[Arc<Stored>],
         replace: impl Fn(&Stored) -> Option<Arc<Stored>>,
     ) -> String {
+        answer_of(composite, |requirement| {
+            let found = all.iter().filter(|object| crate::requirements::is_met(requirement, object));
+            found.map(|object| replace(object).unwrap_or_else(|| Arc::clone(object))).collect()
+        })
+    }
+
+    /// What a composite's pipeline answers once it has all it asks for.
+    fn answer_of(composite: &Arc<Stored>, fetch: impl Fn(&Requirement) -> Vec<Arc<Stored>>) -> String {
         let steps = pipeline::BuiltIn.steps(composite.api_version(), &composite.key.kind);
         let mut inputs =
             Inputs { composite: Arc::clone(composite), composed: BTreeMap::new(), required: BTreeMap::new() };
         for _ in 0..4 {
             let answer = pipeline::run(&steps, &inputs).unwrap();
-            inputs.required = answer
-                .requirements
-                .iter()
-                .map(|(key, requirement)| {
-                    let found = all.iter().filter(|object| crate::requirements::is_met(requirement, object));
-                    let found = found.map(|object| replace(object).unwrap_or_else(|| Arc::clone(object)));
-                    (key.clone(), found.collect())
-                })
-                .collect();
+            inputs.required =
+                answer.requirements.iter().map(|(key, asked)| (key.clone(), fetch(asked))).collect();
         }
         format!("{:?}", pipeline::run(&steps, &inputs).unwrap())
     }

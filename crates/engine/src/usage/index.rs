@@ -8,8 +8,20 @@ use serde::Deserialize;
 
 use super::{Deletion, DeletionGuard, GROUP, KINDS, Protection};
 use crate::cache::Change;
+use crate::composite::relevance::differs;
 use crate::object::{Stored, group, key};
 use crate::queue::WorkQueue;
+
+/// What a usage reads of the objects it names or selects. Their specs and statuses, which change all the time, are
+/// none of it.
+const READ: &[&[&str]] = &[
+    &["metadata", "uid"],
+    &["metadata", "labels"],
+    &["metadata", "annotations"],
+    &["metadata", "finalizers"],
+    &["metadata", "ownerReferences"],
+    &["metadata", "deletionTimestamp"],
+];
 
 /// All usages.
 #[derive(Debug, Default)]
@@ -26,12 +38,30 @@ struct Inner {
     protected: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Usages by each object they name.
     named: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Usages whose selectors are to be resolved, by the group and kind they select.
-    selecting: HashMap<(String, String), BTreeSet<ObjectKey>>,
+    /// Usages whose selectors are to be resolved, by what the objects they select have.
+    selecting: HashMap<Selecting, BTreeSet<ObjectKey>>,
     /// Refused deletions that are not noted on the object yet, with their policy.
     attempts: HashMap<ObjectKey, String>,
     /// What usages that are gone protected, and whether a refused deletion of it is to be repeated.
     freed: HashMap<ObjectKey, (ObjectKey, bool)>,
+}
+
+/// What part of a selector objects are looked up by. A fleet has thousands of usages that select the same kind by the
+/// same labels, each among what its own composite composed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Selecting {
+    group: String,
+    kind: String,
+    by: Handle,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Handle {
+    /// The uid of the object's controller.
+    Controller(String),
+    /// One of the object's labels.
+    Label(String, String),
+    Any,
 }
 
 /// An object is in use.
@@ -53,6 +83,8 @@ pub(super) struct Parties {
     pub(super) by: Option<Party>,
     pub(super) reason: Option<String>,
     pub(super) replay: bool,
+    /// Uid of the usage's controller.
+    controller: Option<String>,
 }
 
 /// One side of a usage.
@@ -110,6 +142,7 @@ impl Parties {
             by: spec.by.map(|side| Party::new(side, own)),
             reason: spec.reason.filter(|reason| !reason.is_empty()),
             replay: spec.replay_deletion.unwrap_or_default(),
+            controller: usage.controller().map(|owner| owner.uid.to_owned()),
         })
     }
 
@@ -144,8 +177,29 @@ impl Party {
         Some(key(group(&self.api_version), &self.kind, &self.namespace, self.name.as_deref()?))
     }
 
-    fn group_kind(&self) -> (String, String) {
-        (group(&self.api_version).to_owned(), self.kind.clone())
+    fn selecting(&self, controller: Option<&str>) -> Selecting {
+        let selector = self.selector.as_ref();
+        let is_composed = selector.and_then(|selector| selector.match_controller_ref) == Some(true);
+        let label = selector.and_then(|selector| selector.match_labels.first_key_value());
+        let by = match (controller.filter(|_| is_composed), label) {
+            (Some(controller), _) => Handle::Controller(controller.to_owned()),
+            (None, Some((key, value))) => Handle::Label(key.clone(), value.clone()),
+            (None, None) => Handle::Any,
+        };
+        Selecting { group: group(&self.api_version).to_owned(), kind: self.kind.clone(), by }
+    }
+}
+
+impl Selecting {
+    /// Everything an object may be selected by.
+    fn all_of(object: &Stored) -> impl Iterator<Item = Self> {
+        let labels: Option<BTreeMap<String, String>> =
+            object.document().decode_at(&["metadata", "labels"]).ok().flatten();
+        let labels = labels.unwrap_or_default().into_iter().map(|(key, value)| Handle::Label(key, value));
+        let controller = object.controller().map(|owner| Handle::Controller(owner.uid.to_owned()));
+        let (group, kind) = (object.key.group.clone(), object.key.kind.clone());
+        let handles = labels.chain(controller).chain([Handle::Any]);
+        handles.map(move |by| Self { group: group.clone(), kind: kind.clone(), by })
     }
 }
 
@@ -167,15 +221,21 @@ impl UsageIndex {
     /// Takes note of a change, and of which usages it concerns.
     pub(crate) fn route(&self, change: &Change) {
         let Some(object) = change.object() else { return };
+        let is_usage = object.key.group == GROUP && KINDS.contains(&object.key.kind.as_str());
+        if !differs(change, READ) && !(is_usage && differs(change, &[&["spec"]])) {
+            return;
+        }
         let mut inner = self.lock();
         let mut concerned: BTreeSet<ObjectKey> = BTreeSet::new();
-        if object.key.group == GROUP && KINDS.contains(&object.key.kind.as_str()) {
+        if is_usage {
             concerned.extend(inner.update(change));
             concerned.insert(object.key.clone());
         } else {
             concerned.extend(inner.named.get(&object.key).into_iter().flatten().cloned());
-            let group_kind = (object.key.group.clone(), object.key.kind.clone());
-            concerned.extend(inner.selecting.get(&group_kind).into_iter().flatten().cloned());
+            if !inner.selecting.is_empty() {
+                let usages = Selecting::all_of(object).filter_map(|by| inner.selecting.get(&by)).flatten();
+                concerned.extend(usages.cloned());
+            }
         }
         drop(inner);
         concerned.into_iter().for_each(|usage| self.queue.add(usage));
@@ -269,7 +329,10 @@ impl Inner {
         for party in std::iter::once(&parties.of).chain(&parties.by) {
             match party.key() {
                 Some(object) => self.named.entry(object).or_default().insert(usage.clone()),
-                None => self.selecting.entry(party.group_kind()).or_default().insert(usage.clone()),
+                None => {
+                    let selecting = party.selecting(parties.controller.as_deref());
+                    self.selecting.entry(selecting).or_default().insert(usage.clone())
+                }
             };
         }
     }
@@ -281,7 +344,10 @@ impl Inner {
         for party in std::iter::once(&parties.of).chain(&parties.by) {
             match party.key() {
                 Some(object) => remove(&mut self.named, &object, usage),
-                None => remove(&mut self.selecting, &party.group_kind(), usage),
+                None => {
+                    let selecting = party.selecting(parties.controller.as_deref());
+                    remove(&mut self.selecting, &selecting, usage);
+                }
             }
         }
     }
@@ -355,6 +421,86 @@ mod tests {
         index.route(&Change { old: None, new: Some(usage("one", &spec("used"))) });
         assert!(index.refusal(&deletion).is_some());
         assert_eq!(index.attempt_on(&key("g.io", "K", "n", "used")).as_deref(), Some("Foreground"));
+    }
+
+    fn object(kind: &str, name: &str, metadata: Value, rest: Value) -> Arc<Stored> {
+        let mut object = json!({
+            "apiVersion": "g.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "n", "uid": name},
+            "status": rest,
+        });
+        object["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+        Arc::new(Stored::from_value(object).unwrap())
+    }
+
+    /// The usages that a change puts into the queue.
+    async fn concerned(
+        index: &UsageIndex,
+        old: Option<&Arc<Stored>>,
+        new: Option<&Arc<Stored>>,
+    ) -> Vec<String> {
+        index.route(&Change { old: old.cloned(), new: new.cloned() });
+        let mut found = Vec::new();
+        while index.queue.depth() > 0 {
+            let usage = index.queue.next().await.unwrap();
+            index.queue.done(&usage);
+            found.push(usage.name.clone());
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn a_change_concerns_the_usages_that_name_or_may_select_the_object() {
+        let index = UsageIndex::default();
+        let owner = |uid: &str| json!([{"apiVersion": "o/v1", "kind": "O", "name": uid, "uid": uid, "controller": true}]);
+        let selecting = |name: &str, uid: &str, selector: Value| {
+            let spec = json!({"of": {"apiVersion": "g.io/v1", "kind": "K", "resourceSelector": selector}});
+            let mut usage = usage(name, &spec).value();
+            usage["metadata"]["ownerReferences"] = owner(uid);
+            Arc::new(Stored::from_value(usage).unwrap())
+        };
+        let usages = [
+            usage("names", &spec("used")),
+            selecting("composed-with", "c1", json!({"matchControllerRef": true, "matchLabels": {"a": "b"}})),
+            selecting("elsewhere", "c2", json!({"matchControllerRef": true, "matchLabels": {"a": "b"}})),
+            selecting("labelled", "c3", json!({"matchLabels": {"a": "b"}})),
+            selecting("anything", "c4", json!({})),
+        ];
+        for usage in &usages {
+            index.route(&Change { old: None, new: Some(Arc::clone(usage)) });
+        }
+        while index.queue.depth() > 0 {
+            index.queue.done(&index.queue.next().await.unwrap());
+        }
+        let labelled = json!({"labels": {"a": "b"}, "ownerReferences": owner("c1")});
+        let composed = object("K", "x", labelled.clone(), json!({}));
+        for (name, old, new, expected) in [
+            ("one of a composite", None, Some(&composed), &["anything", "composed-with", "labelled"][..]),
+            ("a named one", None, Some(&object("K", "used", json!({}), json!({}))), &["anything", "names"]),
+            ("another kind", None, Some(&object("L", "x", labelled.clone(), json!({}))), &[]),
+            (
+                "its status",
+                Some(&object("K", "used", json!({}), json!({}))),
+                Some(&object("K", "used", json!({}), json!(1))),
+                &[],
+            ),
+            (
+                "its labels",
+                Some(&object("K", "x", json!({}), json!({}))),
+                Some(&composed),
+                &["anything", "composed-with", "labelled"],
+            ),
+            ("its end", Some(&object("K", "used", json!({}), json!({}))), None, &["anything", "names"]),
+        ] {
+            assert_eq!(concerned(&index, old, new).await, expected, "{name}");
+        }
+        let mut reported = usages[0].value();
+        reported["status"] = json!({"conditions": []});
+        let reported = Arc::new(Stored::from_value(reported).unwrap());
+        assert_eq!(concerned(&index, Some(&usages[0]), Some(&reported)).await, [""; 0], "its own status");
+        for usage in usages {
+            index.route(&Change { old: Some(usage), new: None });
+        }
+        assert!(index.lock().selecting.is_empty());
     }
 
     #[test]
