@@ -1,7 +1,6 @@
 //! CustomResourceDefinitions: checked, defaulted, and turned into served resources.
 
 use bytes::Bytes;
-use modelplane_apimachinery::schema::Schema;
 use modelplane_apimachinery::schema::metadata::{NameRule, names};
 use modelplane_store::Revision;
 use serde_json::{Map, Value, json};
@@ -14,7 +13,7 @@ use super::resource::{
 use super::{Registry, versions};
 use crate::object::encode::Head;
 use crate::object::json_path::JsonPath;
-use crate::schema::to_status_cause;
+use crate::schema::problems;
 use crate::status::StatusCause;
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -137,9 +136,7 @@ fn check_versions(definition: &Value, causes: &mut Vec<StatusCause>) {
                 "schemas are required",
             )),
             Some(schema) => {
-                if let Err(found) = Schema::parse_at(schema, &format!("{path}.schema.openAPIV3Schema")) {
-                    causes.extend(found.into_iter().map(to_status_cause));
-                }
+                causes.extend(problems(schema, &format!("{path}.schema.openAPIV3Schema")));
             }
         }
         check_columns(version, &path, causes);

@@ -1,7 +1,6 @@
 //! One served resource: its names, versions and the rules its objects follow.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use modelplane_apimachinery::builtin::BuiltinKind;
@@ -9,7 +8,6 @@ use modelplane_apimachinery::schema::Schema;
 use modelplane_apimachinery::schema::metadata::NameRule;
 use modelplane_store::Revision;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use crate::object::encode::Head;
@@ -187,7 +185,7 @@ impl LazySchema {
     pub(crate) fn get(&self) -> Option<&Arc<Schema>> {
         self.parsed
             .get_or_init(|| match &self.source {
-                SchemaSource::Definition(..) => shared(&self.document()?),
+                SchemaSource::Definition(..) => crate::schema::shared(&self.document()?),
                 SchemaSource::BuiltIn(kind) => Some(kind.schema()),
             })
             .as_ref()
@@ -200,22 +198,6 @@ impl LazySchema {
         let schema = definition.get_mut("spec")?.get_mut("versions")?.get_mut(*index)?.get_mut("schema")?;
         Some(schema.get_mut("openAPIV3Schema")?.take())
     }
-}
-
-/// A parsed schema, shared with whoever has the same: the API servers of simulated clusters in one process have a
-/// hundred copies of the same definitions.
-fn shared(document: &Value) -> Option<Arc<Schema>> {
-    static IN_USE: LazyLock<Mutex<HashMap<[u8; 32], Weak<Schema>>>> = LazyLock::new(Mutex::default);
-    let digest: [u8; 32] = Sha256::digest(document.to_string().as_bytes()).into();
-    let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(schema) = known().get(&digest).and_then(Weak::upgrade) {
-        return Some(schema);
-    }
-    let schema = Arc::new(Schema::parse(document).ok()?);
-    let mut known = known();
-    known.retain(|_, schema| schema.strong_count() > 0);
-    known.insert(digest, Arc::downgrade(&schema));
-    Some(schema)
 }
 
 impl Resource {
