@@ -1,10 +1,11 @@
 //! Counters of requests, watches and the store, in the Prometheus text format at `/metrics`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use modelplane_store::Store;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -41,7 +42,7 @@ type Latencies = Family<LatencyLabels, Histogram, fn() -> Histogram>;
 
 /// The server's metrics.
 pub(crate) struct Metrics {
-    registry: Registry,
+    registry: Mutex<Registry>,
     requests: Family<RequestLabels, Counter>,
     latencies: Latencies,
     watchers: Family<ResourceLabels, Gauge>,
@@ -84,7 +85,7 @@ impl Metrics {
         let compacted = Gauge::default();
         registry.register("store_compacted_revision", "The oldest revision kept", compacted.clone());
         Metrics {
-            registry,
+            registry: Mutex::new(registry),
             requests,
             latencies,
             watchers,
@@ -130,7 +131,16 @@ impl Metrics {
         self.compacted.set(store.compacted());
         let mut text = String::new();
         // Writing to memory cannot fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode(&mut text, &self.registry());
         text
+    }
+
+    /// Publishes what something beside the server counts, too.
+    pub(crate) fn publish(&self, collector: Box<dyn Collector>) {
+        self.registry().register_collector(collector);
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

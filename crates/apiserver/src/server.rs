@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use modelplane_store::Store;
+use prometheus_client::collector::Collector;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -151,6 +152,11 @@ impl ApiServer {
     pub async fn revoke_tokens(&self, user: &str) -> Result<(), StartError> {
         let revoked = self.core.access.tokens().revoke(user).await;
         revoked.map_err(|error| StartError::Token { detail: error.to_string() })
+    }
+
+    /// Publishes at `/metrics` what something beside the server counts.
+    pub fn publish_metrics(&self, collector: Box<dyn Collector>) {
+        self.core.metrics.publish(collector);
     }
 
     /// The certificate of the server's authority, in PEM.

@@ -1,6 +1,15 @@
-//! What the engine counts, for whoever runs it to publish.
+//! What the engine counts, for whoever runs it to publish: a collector of `prometheus_client`.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
 
 /// Counters and gauges of one controller.
 #[derive(Debug, Default)]
@@ -59,7 +68,90 @@ impl Metrics {
     }
 }
 
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let of_all: [(&str, &str, &AtomicU64); 3] = [
+            ("engine_applied", "Composed resources that were written", &self.applied),
+            ("engine_unchanged", "Composed resources that needed no write", &self.unchanged),
+            ("engine_collected", "Composed resources that were deleted as no longer wanted", &self.collected),
+        ];
+        for (name, help, counter) in of_all {
+            let counter = ConstCounter::new(read(counter));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let watches = ConstGauge::new(read(&self.watches));
+        let help = "Kinds being watched, on all API servers";
+        watches.encode(encoder.encode_descriptor("engine_watches", help, None, watches.metric_type())?)?;
+
+        let controllers = self.controllers();
+        let mut family = encoder.encode_descriptor(
+            "engine_reconciles",
+            "Reconciles that ended, however they did",
+            None,
+            MetricType::Counter,
+        )?;
+        for (controller, metrics) in controllers {
+            let count = ConstCounter::new(read(&metrics.reconciles));
+            count.encode(family.encode_family(&[("controller", controller)])?)?;
+        }
+        let help = "Reconciles that failed";
+        let mut family =
+            encoder.encode_descriptor("engine_reconcile_errors", help, None, MetricType::Counter)?;
+        for (controller, metrics) in controllers {
+            let count = ConstCounter::new(read(&metrics.errors));
+            count.encode(family.encode_family(&[("controller", controller)])?)?;
+        }
+        let help = "Time spent in reconciles";
+        let unit = Some(&Unit::Seconds);
+        let mut family = encoder.encode_descriptor("engine_reconcile", help, unit, MetricType::Counter)?;
+        for (controller, metrics) in controllers {
+            let seconds = ConstCounter::new(Duration::from_micros(read(&metrics.busy_micros)).as_secs_f64());
+            seconds.encode(family.encode_family(&[("controller", controller)])?)?;
+        }
+        let help = "Objects that wait for a reconcile or are in one";
+        let mut family = encoder.encode_descriptor("engine_queue_depth", help, None, MetricType::Gauge)?;
+        for (controller, metrics) in controllers {
+            let depth = ConstGauge::new(read(&metrics.queue_depth));
+            depth.encode(family.encode_family(&[("controller", controller)])?)?;
+        }
+        Ok(())
+    }
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
 /// Adds one.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_published() {
+        let metrics = Metrics::default();
+        count(&metrics.applied);
+        count(&metrics.objects.reconciles);
+        metrics.objects.busy_micros.store(1_500_000, Ordering::Relaxed);
+        metrics.usages.queue_depth.store(7, Ordering::Relaxed);
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(std::sync::Arc::new(metrics)));
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("it is encoded");
+        for line in [
+            "engine_applied_total 1",
+            "engine_reconciles_total{controller=\"object\"} 1",
+            "engine_reconcile_seconds_total{controller=\"object\"} 1.5",
+            "engine_queue_depth{controller=\"usage\"} 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
 }

@@ -88,6 +88,7 @@ impl ControlPlane {
         config.simulate_control_plane = true;
         config.usages = usages;
         let engine = Engine::start(config).await.map_err(with_causes)?;
+        api.publish_metrics(Box::new(Arc::clone(engine.metrics())));
 
         // Only now: deletions are refused by what the engine has learned of usages.
         let listener = tokio::net::TcpListener::from_std(settings.listen).map_err(CommandError::new)?;
