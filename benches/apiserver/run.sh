@@ -64,6 +64,7 @@ start_real() {
     running="$running $!"
     "$tools/kube-apiserver" --etcd-servers="http://127.0.0.1:$clients" \
         --bind-address=127.0.0.1 --secure-port="$secure" --endpoint-reconciler-type=none \
+        --advertise-address=127.0.0.1 \
         --tls-cert-file="$directory/server.crt" --tls-private-key-file="$directory/server.key" \
         --client-ca-file="$directory/ca.crt" --service-account-issuer=https://kubernetes.default.svc \
         --service-account-signing-key-file="$directory/server.key" \
