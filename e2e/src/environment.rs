@@ -39,6 +39,8 @@ pub struct Environment {
     crossplane: Crossplane,
     stand_in: JoinHandle<()>,
     second: Option<SecondPlane>,
+    /// How many second control planes there have been.
+    seconds: usize,
     etcd: Etcd,
     tools: Tools,
     authority: Authority,
@@ -113,6 +115,7 @@ impl Environment {
             crossplane,
             stand_in,
             second: None,
+            seconds: 0,
             etcd,
             tools: tools.clone(),
             authority,
@@ -146,9 +149,10 @@ impl Environment {
         let plane = match self.second.take() {
             Some(plane) => plane,
             None => {
+                self.seconds += 1;
                 let Self { tools, authority, administrator, .. } = &*self;
                 let site = Site { tools, folder: &self.folder, authority, administrator };
-                SecondPlane::start(&site, &self.etcd).await?
+                SecondPlane::start(&site, &self.etcd, &format!("second-{}", self.seconds)).await?
             }
         };
         Ok(self.second.insert(plane))
@@ -159,7 +163,7 @@ impl Environment {
         &self.authority
     }
 
-    /// Stops the second control plane, if it runs.
+    /// Stops the second control plane, if it runs. The next one knows nothing of it.
     pub fn stop_second(&mut self) {
         self.second = None;
     }

@@ -13,8 +13,6 @@ use crate::kube_api::Kube;
 use crate::process::free_port;
 use crate::servers::{Cluster, Etcd, Role, Site};
 
-const NAME: &str = "second";
-
 /// The second control plane.
 pub struct SecondPlane {
     cluster: Cluster,
@@ -23,14 +21,14 @@ pub struct SecondPlane {
 }
 
 impl SecondPlane {
-    /// Starts it.
+    /// Starts it; under a new name it is a new, empty one.
     ///
     /// # Errors
     ///
     /// If something does not start.
-    pub async fn start(site: &Site<'_>, etcd: &Etcd) -> Outcome<Self> {
-        let cluster = Cluster::start(site, etcd, NAME, Role::Workload).await?;
-        let folder = site.folder.join(NAME);
+    pub async fn start(site: &Site<'_>, etcd: &Etcd, name: &str) -> Outcome<Self> {
+        let cluster = Cluster::start(site, etcd, name, Role::Workload).await?;
+        let folder = site.folder.join(name);
         let kube = &cluster.kube;
         let installation =
             Installation { tools: site.tools, kube, folder: &folder, webhook_port: free_port()? };

@@ -39,6 +39,15 @@ const REAL_STATUS: [&str; 4] = ["CustomResourceDefinition", "Deployment", "Usage
 
 /// Every example is composed as rendered, and everything composed is gone when its manifests are.
 pub(super) async fn as_rendered(environment: &mut Environment) -> Outcome {
+    let outcome = every_example(environment).await;
+    if outcome.is_err() {
+        // What is left behind is in nobody's way.
+        environment.stop_second();
+    }
+    outcome
+}
+
+async fn every_example(environment: &mut Environment) -> Outcome {
     let kube = environment.second().await?.kube().clone();
     let folders = manifests::entries(&repository().join("examples"))?;
     let folders: Vec<_> = folders.into_iter().filter(|path| path.is_dir()).collect();
@@ -64,6 +73,8 @@ struct Example<'k> {
     /// Kinds without a real definition.
     undefined: usize,
     woken: usize,
+    /// Usages that Crossplane would never have given up; see [`Self::release`].
+    released: usize,
 }
 
 impl<'k> Example<'k> {
@@ -72,7 +83,8 @@ impl<'k> Example<'k> {
         let rendered = Rendered::of(folder)?;
         let expected = rendered.expected.clone();
         let (defaulted, kinds) = (BTreeSet::new(), BTreeMap::new());
-        let mut example = Self { kube, rendered, expected, defaulted, kinds, undefined: 0, woken: 0 };
+        let mut example =
+            Self { kube, rendered, expected, defaulted, kinds, undefined: 0, woken: 0, released: 0 };
         example.discover().await?;
         let composed_definitions =
             example.expected.iter().filter(|(one, _)| one.kind == "CustomResourceDefinition");
@@ -118,11 +130,13 @@ impl<'k> Example<'k> {
         let composed = begun.elapsed();
         self.remove().await?;
         Ok(format!(
-            "{} objects as rendered after {:.0} s, gone after {:.0} s more; {} kinds without their own definition",
+            "{} objects as rendered after {:.0} s, gone after {:.0} s more; {} kinds without their own \
+             definition, {} usages released by hand",
             self.expected.len(),
             composed.as_secs_f64(),
             (begun.elapsed() - composed).as_secs_f64(),
             self.undefined,
+            self.released,
         ))
     }
 
@@ -280,16 +294,30 @@ impl<'k> Example<'k> {
         Ok(())
     }
 
+    /// Deletes an object as soon as it is not in use: that its replicas are gone, a cluster learns by the way.
+    async fn delete(&mut self, object: &Value) -> Outcome {
+        let target = Target::of(self.resource_of(object)?, object);
+        until(&format!("{} may be deleted", name(object)), async || match self.kube.delete(target).await {
+            Err(failure @ Failure::Api { code: 403 | 409, .. }) => {
+                self.wake(&self.found().await.map_err(not_yet)?).await.map_err(not_yet)?;
+                tokio::time::sleep(WAKE_AFTER).await;
+                Err(failure.describe())
+            }
+            outcome => Ok(outcome),
+        })
+        .await?
+    }
+
     /// Deletes the manifests' objects, models first, and waits until nothing composed is left.
     async fn remove(&mut self) -> Outcome {
-        let is_model = |object: &&Value| text(object, "/kind").starts_with("Model");
-        let (models, platform): (Vec<&Value>, Vec<&Value>) = self.rendered.applied.iter().partition(is_model);
+        let is_model = |object: &Value| text(object, "/kind").starts_with("Model");
+        let (models, platform): (Vec<Value>, Vec<Value>) =
+            self.rendered.applied.iter().cloned().partition(is_model);
         for objects in [models, platform] {
             for object in &objects {
-                let resource = self.resource_of(object)?;
-                self.kube.delete(Target::of(resource, object)).await?;
+                self.delete(object).await?;
             }
-            let gone: Vec<Identity> = objects.into_iter().map(Identity::of).collect();
+            let gone: Vec<Identity> = objects.iter().map(Identity::of).collect();
             until("they are gone", async || {
                 let found = self.found().await.map_err(not_yet)?;
                 let left: Vec<&Value> =
@@ -303,12 +331,39 @@ impl<'k> Example<'k> {
         }
         until("all that was composed is gone", async || {
             let found = self.found().await.map_err(not_yet)?;
+            self.release(&found).await.map_err(not_yet)?;
             match found.first() {
                 None => Ok(()),
                 Some(one) => Err(format!("{} left, {} among them", found.len(), Identity::of(one))),
             }
         })
         .await
+    }
+
+    /// Helps Crossplane out of a dead end: a usage by an object whose definition is gone is never given up, since its
+    /// controller fails to look for the object. The definitions of the Gateway API go with the InferenceGateway, and
+    /// sometimes before Crossplane has seen that its Gateway is gone.
+    async fn release(&mut self, found: &[Value]) -> Outcome {
+        for usage in found.iter().filter(|object| object["kind"] == "Usage") {
+            if !self.kube.kinds(text(usage, "/spec/by/apiVersion")).await?.is_empty() {
+                continue;
+            }
+            self.released += 1;
+            let finalizers = json!({"metadata": {"finalizers": null}});
+            let target = Target::of(self.resource_of(usage)?, usage);
+            self.kube.merge(target, "", &finalizers).await?;
+            self.kube.delete(target).await?;
+            // The garbage collector, often refused, would take minutes to try again.
+            let used = found.iter().find(|object| {
+                object["kind"] == usage["spec"]["of"]["kind"]
+                    && name(object) == text(usage, "/spec/of/resourceRef/name")
+            });
+            if let Some(used) = used {
+                // Another usage may still be in the way; then that one's turn comes.
+                drop(self.kube.delete(Target::of(self.resource_of(used)?, used)).await);
+            }
+        }
+        Ok(())
     }
 }
 
