@@ -41,11 +41,20 @@ pub struct Certificates {
     pub client: PathBuf,
 }
 
-/// Crossplane and the provider.
+/// Crossplane and the provider, if it runs.
 #[derive(Debug)]
 pub struct Crossplane {
     core: Process,
-    provider: Process,
+    provider: Option<Process>,
+}
+
+/// What there is of the providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// provider-kubernetes runs; of provider-helm only its kinds are there.
+    Kubernetes,
+    /// Only the kinds of both are there.
+    DefinitionsOnly,
 }
 
 /// What is needed to start Crossplane.
@@ -97,12 +106,12 @@ impl<'i> Installation<'i> {
         })
     }
 
-    /// Starts Crossplane and provider-kubernetes.
+    /// Starts Crossplane and, if asked to, provider-kubernetes.
     ///
     /// # Errors
     ///
     /// If one cannot be started.
-    pub async fn start(&self, certificates: &Certificates) -> Outcome<Crossplane> {
+    pub async fn start(&self, certificates: &Certificates, runs: Provider) -> Outcome<Crossplane> {
         for provider in ["provider-kubernetes", "provider-helm"] {
             let mut definitions = manifests::read_folder(&self.tools.definitions(provider))?;
             // The kinds without namespaces are from before Crossplane 2, need a conversion webhook, and are
@@ -110,7 +119,12 @@ impl<'i> Installation<'i> {
             definitions.retain(|definition| text(definition, "/spec/group").contains(".m."));
             install_definitions(self.kube, &definitions).await?;
         }
-        Ok(Crossplane { core: self.core(certificates)?, provider: self.provider(certificates)? })
+        let core = self.core(certificates)?;
+        let provider = match runs {
+            Provider::Kubernetes => Some(self.provider(certificates)?),
+            Provider::DefinitionsOnly => None,
+        };
+        Ok(Crossplane { core, provider })
     }
 
     fn core(&self, certificates: &Certificates) -> Outcome<Process> {
@@ -174,7 +188,7 @@ impl Crossplane {
     /// With the end of its log.
     pub fn check(&mut self) -> Outcome {
         self.core.check()?;
-        self.provider.check()
+        self.provider.as_mut().map_or(Ok(()), Process::check)
     }
 }
 

@@ -6,7 +6,7 @@ use modelplane_api::names::SYSTEM_NAMESPACE;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::crossplane::{self, Crossplane, Installation};
+use crate::crossplane::{self, Crossplane, Installation, Provider};
 use crate::failure::{Failure, Outcome};
 use crate::function::FunctionServer;
 use crate::hardware;
@@ -15,6 +15,7 @@ use crate::manifests;
 use crate::pki::{Authority, Identity};
 use crate::process::free_port;
 use crate::resources::SECRET;
+use crate::second::SecondPlane;
 use crate::servers::{Cluster, Etcd, Role, Site};
 use crate::stand_in::StandIn;
 use crate::tools::Tools;
@@ -37,7 +38,13 @@ pub struct Environment {
     pub function: FunctionServer,
     crossplane: Crossplane,
     stand_in: JoinHandle<()>,
+    second: Option<SecondPlane>,
+    /// How many second control planes there have been.
+    seconds: usize,
     etcd: Etcd,
+    tools: Tools,
+    authority: Authority,
+    administrator: Identity,
     /// Removes the folder when dropped, after everything that writes into it.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -95,7 +102,7 @@ impl Environment {
         say("the function server, Crossplane and provider-kubernetes");
         let function = FunctionServer::start(&certificates, &folder)?;
         function.listens().await?;
-        let crossplane = installation.start(&certificates).await?;
+        let crossplane = installation.start(&certificates, Provider::Kubernetes).await?;
         say("our definitions and compositions");
         crossplane::install_packages(&control.kube, &function.endpoint()).await?;
         crossplane::create_namespace(&control.kube, TEAM).await?;
@@ -107,7 +114,12 @@ impl Environment {
             function,
             crossplane,
             stand_in,
+            second: None,
+            seconds: 0,
             etcd,
+            tools: tools.clone(),
+            authority,
+            administrator,
             _temporary: workspace.temporary,
         };
         environment.check()?;
@@ -124,7 +136,36 @@ impl Environment {
         self.control.check()?;
         self.workloads.iter_mut().try_for_each(Cluster::check)?;
         self.crossplane.check()?;
+        self.second.as_mut().map_or(Ok(()), SecondPlane::check)?;
         self.function.check()
+    }
+
+    /// The second control plane; started when first asked for.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start.
+    pub async fn second(&mut self) -> Outcome<&SecondPlane> {
+        let plane = match self.second.take() {
+            Some(plane) => plane,
+            None => {
+                self.seconds += 1;
+                let Self { tools, authority, administrator, .. } = &*self;
+                let site = Site { tools, folder: &self.folder, authority, administrator };
+                SecondPlane::start(&site, &self.etcd, &format!("second-{}", self.seconds)).await?
+            }
+        };
+        Ok(self.second.insert(plane))
+    }
+
+    /// The certificate authority of the run.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Stops the second control plane, if it runs. The next one knows nothing of it.
+    pub fn stop_second(&mut self) {
+        self.second = None;
     }
 
     /// A client for the control plane.

@@ -15,7 +15,7 @@ use crate::resources::{NODE, RESOURCE_SLICE};
 ///
 /// If a class is missing or the API server refuses something.
 pub async fn install(kube: &Kube, cluster: &Value, classes: &[Value]) -> Outcome {
-    kube.create_or_keep(&node("system-0", None)).await?;
+    install_plain_node(kube).await?;
     for pool in list(cluster, "/spec/nodePools") {
         let (pool_name, class_name) = (text(pool, "/name"), text(pool, "/className"));
         let class = classes.iter().find(|class| name(class) == class_name);
@@ -29,6 +29,15 @@ pub async fn install(kube: &Kube, cluster: &Value, classes: &[Value]) -> Outcome
         }
     }
     Ok(())
+}
+
+/// Makes a node without devices, for whatever needs none.
+///
+/// # Errors
+///
+/// If the API server refuses it.
+pub async fn install_plain_node(kube: &Kube) -> Outcome {
+    kube.create_or_keep(&node("system-0", None)).await
 }
 
 /// A node; those of GPU pools are labelled and tainted as clouds and operators do.

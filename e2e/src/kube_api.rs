@@ -20,10 +20,19 @@ const MANAGER: &str = "e2e";
 #[derive(Clone)]
 pub struct Kube {
     client: Client,
-    /// A kubeconfig that may do everything, as text.
+    /// The kubeconfig that leads there, as text.
     pub kubeconfig: String,
     /// The same as a file.
     pub kubeconfig_file: PathBuf,
+}
+
+/// As whom to talk to a server.
+#[derive(Debug, Clone, Copy)]
+pub enum Credential<'c> {
+    /// As the one of this certificate.
+    Certificate(&'c Identity),
+    /// As the one who was given this token.
+    Token(&'c str),
 }
 
 /// Whether a request is only tried.
@@ -41,8 +50,13 @@ impl Kube {
     /// # Errors
     ///
     /// If the kubeconfig cannot be written or used.
-    pub async fn connect(url: &str, authority: &Authority, admin: &Identity, folder: &Path) -> Outcome<Self> {
-        let kubeconfig = kubeconfig(url, authority, admin);
+    pub async fn connect(
+        url: &str,
+        authority: &Authority,
+        credential: Credential<'_>,
+        folder: &Path,
+    ) -> Outcome<Self> {
+        let kubeconfig = kubeconfig(url, authority, credential);
         let kubeconfig_file = folder.join("kubeconfig");
         std::fs::write(&kubeconfig_file, &kubeconfig).map_err(Failure::io("write a kubeconfig"))?;
         let wrong = |error: &dyn std::fmt::Display| Failure::Wrong(format!("kubeconfig of {url}: {error}"));
@@ -88,13 +102,43 @@ impl Kube {
         Ok(items.clone())
     }
 
+    /// The kinds that the server serves of a group and version; none if it does not know that.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer.
+    pub async fn kinds(&self, api_version: &str) -> Outcome<Vec<Resource>> {
+        let (path, group, version) = match api_version.split_once('/') {
+            Some((group, version)) => (format!("/apis/{api_version}"), group, version),
+            None => (format!("/api/{api_version}"), "", api_version),
+        };
+        let served = match self.send(Method::GET, &path, "", &Value::Null).await {
+            Err(failure) if failure.is_not_found() => return Ok(Vec::new()),
+            answer => answer?,
+        };
+        let kinds = list(&served, "/resources").iter().filter(|one| !text(one, "/name").contains('/'));
+        let resource = |one: &Value| {
+            let namespaced = one["namespaced"] == true;
+            Resource::served(group, version, text(one, "/kind"), text(one, "/name"), namespaced)
+        };
+        Ok(kinds.map(resource).collect())
+    }
+
     /// Creates an object; unknown fields are refused.
     ///
     /// # Errors
     ///
     /// If the server refuses it.
     pub async fn create(&self, manifest: &Value, mode: Mode) -> Outcome<Value> {
-        let resource = Resource::of_manifest(manifest)?;
+        self.create_as(Resource::of_manifest(manifest)?, manifest, mode).await
+    }
+
+    /// Creates an object of a kind that this crate does not know by itself.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses it.
+    pub async fn create_as(&self, resource: Resource, manifest: &Value, mode: Mode) -> Outcome<Value> {
         let namespace = manifest["metadata"]["namespace"].as_str().unwrap_or_default();
         let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
         let path =
@@ -161,6 +205,20 @@ impl Kube {
     /// If there is none, or the server does not answer.
     pub async fn subresource(&self, object: Target<'_>, subresource: &str) -> Outcome<Value> {
         self.send(Method::GET, &format!("{}/{subresource}", object.path()), "", &Value::Null).await
+    }
+
+    /// Creates a subresource of an object, such as `token`.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses it.
+    pub async fn create_subresource(
+        &self,
+        object: Target<'_>,
+        subresource: &str,
+        body: &Value,
+    ) -> Outcome<Value> {
+        self.send(Method::POST, &format!("{}/{subresource}", object.path()), "application/json", body).await
     }
 
     /// Whether the server says of itself that it is ready.
@@ -262,8 +320,15 @@ pub fn conditions(object: &Value) -> String {
     if all.is_empty() { "no conditions".to_owned() } else { all.join("; ") }
 }
 
-fn kubeconfig(url: &str, authority: &Authority, admin: &Identity) -> String {
+fn kubeconfig(url: &str, authority: &Authority, credential: Credential<'_>) -> String {
     let encoded = |text: &str| STANDARD.encode(text);
+    let user = match credential {
+        Credential::Certificate(identity) => json!({
+            "client-certificate-data": encoded(&identity.certificate),
+            "client-key-data": encoded(&identity.key),
+        }),
+        Credential::Token(token) => json!({ "token": token }),
+    };
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -271,11 +336,8 @@ fn kubeconfig(url: &str, authority: &Authority, admin: &Identity) -> String {
             "server": url,
             "certificate-authority-data": encoded(&authority.certificate()),
         }}],
-        "users": [{"name": "admin", "user": {
-            "client-certificate-data": encoded(&admin.certificate),
-            "client-key-data": encoded(&admin.key),
-        }}],
-        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "admin"}}],
+        "users": [{"name": "user", "user": user}],
+        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "user"}}],
         "current-context": "e2e",
     });
     config.to_string()

@@ -9,7 +9,9 @@
 //! registries. [`stand_in`] says exactly what is stood in for.
 
 pub mod crossplane;
+pub mod definitions;
 pub mod environment;
+pub mod exchange;
 pub mod failure;
 pub mod function;
 pub mod hardware;
@@ -17,9 +19,11 @@ pub mod kube_api;
 pub mod manifests;
 pub mod pki;
 pub mod process;
+pub mod rendered;
 pub mod report;
 pub mod resources;
 pub mod scenarios;
+pub mod second;
 pub mod servers;
 pub mod stand_in;
 pub mod tools;

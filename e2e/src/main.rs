@@ -97,6 +97,10 @@ async fn run(keep: bool, only: Option<&str>) -> Outcome<bool> {
         let time = started.elapsed();
         let verdict = if failed { "FAILS" } else { "holds" };
         say(&format!("[{:>5.1} s] {verdict}: {}", begun.elapsed().as_secs_f64(), scenario.statement));
+        if let Err(failure) = &outcome {
+            // The table repeats it at the end, but a run may be cut off before.
+            say(&format!("  {}", failure.describe()));
+        }
         results.push(report::Result { statement: scenario.statement, time, outcome });
         if failed && scenario.always {
             break;

@@ -1,5 +1,8 @@
 //! The kinds this crate talks about, as API servers address them.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use modelplane_api::kind::{KindInfo, Scope};
 use serde_json::Value;
 
@@ -38,6 +41,7 @@ resources! {
     POD = "" "v1" "Pod" "pods" true;
     SECRET = "" "v1" "Secret" "secrets" true;
     SERVICE = "" "v1" "Service" "services" true;
+    SERVICE_ACCOUNT = "" "v1" "ServiceAccount" "serviceaccounts" true;
     DEPLOYMENT = "apps" "v1" "Deployment" "deployments" true;
     DEVICE_CLASS = "resource.k8s.io" "v1" "DeviceClass" "deviceclasses" false;
     RESOURCE_SLICE = "resource.k8s.io" "v1" "ResourceSlice" "resourceslices" false;
@@ -66,6 +70,12 @@ impl Resource {
             plural: info.plural,
             namespaced: matches!(info.scope, Scope::Namespaced),
         }
+    }
+
+    /// A kind that an API server lists among those of `group` and `version`.
+    pub fn served(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
+        let [group, version, kind, plural] = [group, version, kind, plural].map(kept);
+        Self { group, version, kind, plural, namespaced }
     }
 
     /// The kind a manifest is of.
@@ -101,6 +111,18 @@ impl Resource {
             _ => format!("{root}/{}/{}", self.version, self.plural),
         }
     }
+}
+
+/// The same text, for as long as the program runs. There are few kinds, and each text is kept once.
+fn kept(text: &str) -> &'static str {
+    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(text) {
+        return known;
+    }
+    let new: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    all.insert(new);
+    new
 }
 
 #[cfg(test)]

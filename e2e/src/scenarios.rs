@@ -8,8 +8,10 @@ mod deletion;
 mod drain;
 mod examples;
 mod fleet;
+mod gateway;
 mod placement;
 mod restart;
+mod same_result;
 mod scaling;
 mod selectors;
 mod stillness;
@@ -50,6 +52,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("every definition is established and serves all its rules", definitions::established),
     scenario!("every rule that a composite breaks is named in the refusal", definitions::rules_refuse),
     scenario!("every example is accepted", examples::accepted),
+    scenario!("every example is composed as `modelplane render` prints it", same_result::as_rendered),
+    scenario!("a composed gateway of our own serves, with no more rights than it needs", gateway::serves),
     scenario!(always "a fleet of two existing clusters becomes ready", fleet::becomes_ready),
     scenario!("a selector that DRA refuses is refused by us first", selectors::refused_by_us_first),
     scenario!(always "replicas are spread and their workloads arrive", placement::spread_over_clusters),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome, until};
-use crate::kube_api::Kube;
+use crate::kube_api::{Credential, Kube};
 use crate::manifests;
 use crate::pki::{Authority, Identity};
 use crate::process::{Process, Program, free_port};
@@ -95,7 +95,8 @@ impl Cluster {
         let port = free_port()?;
         let url = format!("https://127.0.0.1:{port}");
         let files = Files::write(site, &folder)?;
-        let kube = Kube::connect(&url, site.authority, site.administrator, &folder).await?;
+        let kube =
+            Kube::connect(&url, site.authority, Credential::Certificate(site.administrator), &folder).await?;
         let apiserver = api_server(site, etcd, name, port, &files);
         let processes = vec![apiserver.start(&folder)?];
         let mut cluster = Self { name: name.to_owned(), kube, url, processes };

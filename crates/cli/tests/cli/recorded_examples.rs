@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::modelplane;
 
 /// Composites of a folder that cannot become ready, and why.
-const NEVER_READY: [(&str, &[&str], &str); 6] = [
+const NEVER_READY: [(&str, &[&str], &str); 8] = [
     (
         "modelplane-v0.3.1/concepts",
         &["ModelDeployment ml-team/qwen3-coder"],
@@ -28,6 +28,12 @@ const NEVER_READY: [(&str, &[&str], &str); 6] = [
         &["ModelDeployment ml-team/qwen-west"],
         "applied at once and not step by step, the first deployment takes the only node in eastus",
     ),
+    (
+        "modelplane-v0.3.1/examples/qwen3-8b-speculative-decoding",
+        &["ModelDeployment ml-team/qwen3-8b-spec"],
+        "there is no cluster among the manifests",
+    ),
+    ("modelplane-v0.3.1/overview", &["ModelDeployment ml-team/qwen-demo"], "the same"),
     (
         "reference",
         &["InferenceCluster/west-gke", "ModelCache ml-team/qwen-72b", "ModelDeployment ml-team/qwen3-8b"],

@@ -42,12 +42,12 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     cache.report(&mut desired);
 
     let Required::Present(clusters) = observed.required(CLUSTERS_REQUIREMENT) else {
-        hold_all(&mut desired, observed);
+        hold_all(&mut desired, observed, &deployment);
         report_no_clusters(&mut desired, &deployment);
         return Ok(desired);
     };
     let Some(replicas) = observed.required.get(ALL_REPLICAS_REQUIREMENT) else {
-        hold_all(&mut desired, observed);
+        hold_all(&mut desired, observed, &deployment);
         desired.condition(
             Condition::is_false(ConditionType::ReplicasScheduled.as_str(), Reason::WaitingForInput.as_str())
                 .because("the ModelReplicas of the fleet have not been fetched yet"),
@@ -66,7 +66,7 @@ pub fn compose<'a>(observed: &Observed<'a>) -> Result<Desired<'a>, ComposeError>
     let problem = match Problem::new(inputs) {
         Ok(problem) => problem,
         Err(error) => {
-            hold_all(&mut desired, observed);
+            hold_all(&mut desired, observed, &deployment);
             report_invalid_selector(&mut desired, &error);
             return Ok(desired);
         }
@@ -132,8 +132,9 @@ fn hold_kept<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, kept: &Kept
     ready
 }
 
-/// Holds everything that exists, with its numbers, when there is nothing to decide by.
-fn hold_all<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>) {
+/// Holds everything that exists, with its numbers, when there is nothing to decide by. A deployment that lacks
+/// replicas is not ready: that all of none are ready would be a pretence.
+fn hold_all<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>, deployment: &ModelDeployment) {
     desired.hold_all(observed);
     let mut outcome = Outcome::default();
     for resource in observed.resources.values() {
@@ -143,6 +144,9 @@ fn hold_all<'a>(desired: &mut Desired<'a>, observed: &Observed<'a>) {
     }
     if outcome.total > 0 {
         desired.set_status(&outcome.status());
+    }
+    if i64::try_from(outcome.total).is_ok_and(|total| total < deployment.spec.replicas) {
+        desired.ready = Ready::False;
     }
 }
 

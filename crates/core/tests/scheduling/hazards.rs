@@ -57,6 +57,22 @@ fn what_cannot_be_decided_is_held() {
 }
 
 #[test]
+fn what_lacks_replicas_is_not_ready_while_nothing_can_be_decided() {
+    let nothing = || Scenario::new(2, vec![simple("a", 4)]);
+    let mut no_cluster = nothing();
+    no_cluster.clusters = Some(Vec::new());
+    let mut not_fetched = nothing();
+    not_fetched.replicas = None;
+    let mut one_of_two = running();
+    one_of_two.clusters = Some(Vec::new());
+    for (name, scenario) in
+        [("no cluster", no_cluster), ("replicas not fetched", not_fetched), ("one of two", one_of_two)]
+    {
+        assert_eq!(scenario.run().ready, Ready::False, "{name}");
+    }
+}
+
+#[test]
 fn a_malformed_selector_is_named_with_its_engine_and_request() {
     let requests = vec![request("gpu", 8, "device.driver ==")];
     let outcome = running().engines(vec![engine("e", vec![member("Standalone", requests)])]).run();

@@ -73,6 +73,9 @@ impl ControlPlane {
                 format!("--etcd-servers=http://127.0.0.1:{etcd}"),
                 format!("--secure-port={port}"),
                 "--bind-address=127.0.0.1".to_owned(),
+                // Else it looks for a default route, which a closed machine lacks.
+                "--advertise-address=127.0.0.1".to_owned(),
+                "--endpoint-reconciler-type=none".to_owned(),
                 format!("--cert-dir={}", at("certs")),
                 format!("--token-auth-file={}", at("tokens.csv")),
                 format!("--service-account-key-file={}", at("sa.pub")),
