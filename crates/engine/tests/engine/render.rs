@@ -221,16 +221,16 @@ async fn composed(name: &str) {
     }
     let clusters = ["InferenceCluster", "ServingStack", "Release"];
     expected.default(&api).await;
-    for (key, object) in expected.objects.iter().filter(|(key, _)| clusters.contains(&key.kind.as_str())) {
-        eventually(&format!("{key} is as in render"), || async {
-            let found =
-                get(&api, object["apiVersion"].as_str()?, &key.kind, &key.namespace, &key.name).await?;
-            // It is also ready for a moment before its serving stack exists, and offers nothing then.
-            let offers = |object: &Value| normal(&object["status"]["gpuPools"]);
-            (facts(object).1 == facts(&found).1 && offers(object) == offers(&found)).then_some(())
+    let clusters: Vec<(&ObjectKey, &Value)> =
+        expected.objects.iter().filter(|(key, _)| clusters.contains(&key.kind.as_str())).collect();
+    for one in &clusters {
+        eventually(&format!("{} is as in render", one.0), || {
+            are_as_in_render(&api, std::slice::from_ref(one))
         })
         .await;
     }
+    // All at once, too: while the others came, one may have been unready again.
+    eventually("all clusters are as in render", || are_as_in_render(&api, &clusters)).await;
     for object in models {
         apply_once_served(&api, object).await;
     }
@@ -253,6 +253,20 @@ async fn composed(name: &str) {
         left.extend(problems.map(|condition| format!("{}: {condition}", ObjectKey::of(&object))));
     }
     panic!("{name}: {} differences:\n{}", left.len(), left.join("\n"));
+}
+
+/// Whether clusters are what `render` has them come to. They are also ready for a moment before their serving stacks
+/// exist, and offer nothing then.
+async fn are_as_in_render(api: &ApiClient, clusters: &[(&ObjectKey, &Value)]) -> Option<()> {
+    let offers =
+        |object: &Value| (normal(&object["status"]["gpuPools"]), normal(&object["status"]["gateway"]));
+    for (key, object) in clusters {
+        let found = get(api, object["apiVersion"].as_str()?, &key.kind, &key.namespace, &key.name).await?;
+        if facts(object).1 != facts(&found).1 || offers(object) != offers(&found) {
+            return None;
+        }
+    }
+    Some(())
 }
 
 /// A cluster for each that the manifests say exists, and one for those in clouds.
