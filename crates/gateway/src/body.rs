@@ -13,10 +13,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use crate::endpoint::locked;
+use crate::incoming::ClientBody;
 
 /// Limits of request bodies.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ pub(crate) struct RequestSource {
 #[derive(Debug)]
 struct State {
     /// None once the body has ended.
-    incoming: Option<Incoming>,
+    incoming: Option<ClientBody>,
     kept: Vec<Bytes>,
     kept_bytes: usize,
     trailers: Option<HeaderMap>,
@@ -104,7 +104,7 @@ struct State {
 
 impl RequestSource {
     /// A body that has not been read yet.
-    pub(crate) fn new(incoming: Incoming, limits: BodyLimits, memory: Arc<Memory>) -> Arc<Self> {
+    pub(crate) fn new(incoming: ClientBody, limits: BodyLimits, memory: Arc<Memory>) -> Arc<Self> {
         let length = incoming.size_hint().exact();
         let state = State {
             incoming: Some(incoming),
