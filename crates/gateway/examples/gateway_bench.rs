@@ -22,6 +22,10 @@ use modelplane_gateway::routes::config::{Address, EndpointConfig, EntryConfig, S
 use modelplane_gateway::{Gateway, Options, Snapshot, Workers};
 use tokio::net::{TcpListener, TcpStream};
 
+/// The allocator of the program that the gateway ships in.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {

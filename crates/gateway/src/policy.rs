@@ -4,6 +4,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::time::Instant;
 
+use arc_swap::Guard;
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -93,10 +94,16 @@ pub(crate) fn answer(
 }
 
 async fn decide(mut exchange: Box<Exchange>) -> Response<ReplyBody> {
-    let table = exchange.shared.table.load_full();
+    // A guard costs no write to memory that all workers share; nothing but waiting for a body needs more.
+    let mut table = exchange.shared.table.load();
     for (policy, _) in ORDER {
         let verdict = match policy {
-            Policy::RouteByModel => exchange.route_by_model(&table).await.into_verdict(),
+            Policy::RouteByModel => {
+                if exchange.needs_body() {
+                    table = Guard::from_inner(Guard::into_inner(table));
+                }
+                exchange.route_by_model(&table).await.into_verdict()
+            }
             policy => exchange.pass(policy, &table),
         };
         match verdict {
@@ -263,11 +270,17 @@ impl Exchange {
         Some(model::list(table, self.caller.as_ref(), path).ok_or_else(unknown))
     }
 
+    /// Whether the model's name must be found in the body, to route by it or to replace it.
+    fn needs_body(&self) -> bool {
+        match &self.target {
+            Some(target) => target.service.maps_model,
+            None => model::is_in_body(&self.head.method, self.head.uri.path()),
+        }
+    }
+
     async fn route_by_model(&mut self, table: &RouteTable) -> Result<(), Refusal> {
         let path = self.head.uri.path();
-        let by_model = self.target.is_none() && model::is_in_body(&self.head.method, path);
-        let maps = self.target.as_ref().is_some_and(|target| target.service.maps_model);
-        if !by_model && !maps {
+        if !self.needs_body() {
             return self.target.as_ref().map(|_| ()).ok_or_else(|| unknown_path(path));
         }
         let limit = self.shared.limits.model_bytes;

@@ -10,7 +10,10 @@ use http::header::{CONTENT_LENGTH, HOST, TRAILER, TRANSFER_ENCODING};
 use http_body::Body;
 use tokio::io::AsyncWrite;
 
-use super::fields;
+use super::{fields, with_scratch};
+
+/// Most bytes that are copied together to be written.
+const COPIED: usize = 4 << 10;
 
 /// How the end of a body is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,13 +117,7 @@ where
                 }
                 return Ok(if waits || self.is_unflushed { Poll::Pending } else { Poll::Ready(()) });
             }
-            let slices = [
-                IoSlice::new(&self.lead[self.lead_sent..]),
-                IoSlice::new(self.size.text()),
-                IoSlice::new(&self.piece),
-                IoSlice::new(self.tail),
-            ];
-            match Pin::new(&mut *stream).poll_write_vectored(cx, &slices) {
+            match self.poll_write(stream, cx) {
                 Poll::Pending => {
                     self.is_blocked = true;
                     return Ok(Poll::Pending);
@@ -130,6 +127,30 @@ where
                 Poll::Ready(Err(error)) => return Err(SendFailure::Io(error)),
             }
         }
+    }
+
+    /// Writes what is there. A few small parts cost less to copy together than to hand over one by one.
+    fn poll_write(
+        &self,
+        stream: &mut (impl AsyncWrite + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let parts = [&self.lead[self.lead_sent..], self.size.text(), &self.piece, self.tail];
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        if let Some(only) = parts.iter().find(|part| part.len() == total) {
+            return Pin::new(stream).poll_write(cx, only);
+        }
+        if total > COPIED {
+            return Pin::new(stream).poll_write_vectored(cx, &parts.map(IoSlice::new));
+        }
+        with_scratch(|scratch| {
+            let mut at = 0;
+            for part in parts {
+                scratch[at..at + part.len()].copy_from_slice(part);
+                at += part.len();
+            }
+            Pin::new(stream).poll_write(cx, &scratch[..at])
+        })
     }
 
     fn is_empty(&self) -> bool {
