@@ -1,7 +1,7 @@
 //! What both sides of the gateway need to speak HTTP/1.1 (RFC 9112): the framing of bodies, writing messages, the
 //! syntax of headers. Requests are read in `server::http1`, responses in `upstream::http1`.
 //!
-//! Stricter than the standard must be where leniency lets two hops disagree on where a message ends (§11.2): lines end
+//! Stricter than the standard demands, where leniency lets two hops disagree on where a message ends (§11.2): lines end
 //! in CRLF, nothing is folded, `chunked` is the only transfer coding, a length is digits.
 
 pub(crate) mod chunks;

@@ -57,7 +57,7 @@ pub(crate) fn place(part: &[u8], text: &[u8]) -> std::ops::Range<usize> {
     start..start + part.len()
 }
 
-/// Where lines end that a bare line feed ends, which some take for the end of a line and others do not (§2.2).
+/// Whether a line ends in a line feed alone, which some take for its end and others do not (§2.2).
 pub(crate) fn has_bare_line_feed(text: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', text).any(|at| at == 0 || text[at - 1] != b'\r')
 }
