@@ -172,7 +172,7 @@ def measure(proxies, rounds, seconds, rate):
             with proxy:
                 figures["throughput"].append(proxy.throughput(seconds))
                 figures["rate"].append(proxy.load("rate", rate // 50 if proxy.slow else rate, seconds))
-                figures["first"].append(proxy.load("streams", 100, 1))
+                figures["first"].append(proxy.load("first", 100 if proxy.slow else 1000, 0))
     middle = statistics.median
     return {
         name: {

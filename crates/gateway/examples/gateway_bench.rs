@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "its output is what the script reads")]
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -21,6 +22,11 @@ use hyper_util::rt::TokioIo;
 use modelplane_gateway::routes::config::{Address, EndpointConfig, EntryConfig, ServiceConfig};
 use modelplane_gateway::{Gateway, Options, Snapshot, Workers};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// The allocator of the program that the gateway ships in.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -39,11 +45,12 @@ fn main() -> Result<(), Failure> {
         ["idle", target, count, seconds] => {
             runtime.block_on(idle(Target::parse(target)?, count.parse()?, seconds.parse()?))
         }
+        ["first", target, count, _] => runtime.block_on(first(Target::parse(target)?, count.parse()?)),
         ["streams", target, count, seconds] => {
             runtime.block_on(streams(Target::parse(target)?, count.parse()?, seconds.parse()?))
         }
         _ => {
-            Err("endpoint LISTEN | gateway LISTEN ENDPOINT WORKERS | rate|idle|streams TARGET[/PREFIX] NUMBER SECONDS"
+            Err("endpoint LISTEN | gateway LISTEN ENDPOINT WORKERS | rate|idle|first|streams TARGET[/PREFIX] NUMBER SECONDS"
                 .into())
         }
     }
@@ -206,25 +213,50 @@ async fn idle(target: Target, count: usize, seconds: u64) -> Result<(), Failure>
     Ok(())
 }
 
+/// Streams one after another, of which the last hundred stay open; how long the first token took.
+async fn first(target: Target, count: usize) -> Result<(), Failure> {
+    const LIVE: usize = 100;
+    let mut held = VecDeque::with_capacity(LIVE);
+    let mut took = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (first, stream) = stream(&target).await?;
+        took.push(first);
+        held.push_back(stream);
+        if held.len() > LIVE {
+            held.pop_front().inspect(JoinHandle::abort);
+        }
+    }
+    print_quantiles("first byte", took);
+    Ok(())
+}
+
 /// Streams that stay open; how long the first token took.
 async fn streams(target: Target, count: usize, seconds: u64) -> Result<(), Failure> {
     let mut held = Vec::with_capacity(count);
     let mut took = Vec::with_capacity(count);
     for _ in 0..count {
-        let mut sender = connect(target.address).await?;
-        let begun = Instant::now();
-        let mut response = sender.send_request(target.request(STREAMED)?).await?;
-        response.frame().await.ok_or("a stream ended")??;
-        took.push(begun.elapsed());
-        held.push(tokio::spawn(async move {
-            while let Some(Ok(_)) = response.frame().await {}
-            drop(sender);
-        }));
+        let (first, stream) = stream(&target).await?;
+        took.push(first);
+        held.push(stream);
     }
     print_quantiles("first byte", took);
     println!("ready {}", held.len());
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     Ok(())
+}
+
+/// Opens a stream on a connection of its own. How long its first token took, and the task that reads on.
+async fn stream(target: &Target) -> Result<(Duration, JoinHandle<()>), Failure> {
+    let mut sender = connect(target.address).await?;
+    let begun = Instant::now();
+    let mut response = sender.send_request(target.request(STREAMED)?).await?;
+    response.frame().await.ok_or("a stream ended")??;
+    let took = begun.elapsed();
+    let reading = tokio::spawn(async move {
+        while let Some(Ok(_)) = response.frame().await {}
+        drop(sender);
+    });
+    Ok((took, reading))
 }
 
 fn print_quantiles(name: &str, mut took: Vec<Duration>) {

@@ -13,10 +13,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use crate::endpoint::locked;
+use crate::incoming::ClientBody;
 
 /// Limits of request bodies.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ pub(crate) struct RequestSource {
 #[derive(Debug)]
 struct State {
     /// None once the body has ended.
-    incoming: Option<Incoming>,
+    incoming: Option<ClientBody>,
     kept: Vec<Bytes>,
     kept_bytes: usize,
     trailers: Option<HeaderMap>,
@@ -104,10 +104,10 @@ struct State {
 
 impl RequestSource {
     /// A body that has not been read yet.
-    pub(crate) fn new(incoming: Incoming, limits: BodyLimits, memory: Arc<Memory>) -> Arc<Self> {
+    pub(crate) fn new(incoming: ClientBody, limits: BodyLimits, memory: Arc<Memory>) -> Arc<Self> {
         let length = incoming.size_hint().exact();
-        let state = State {
-            incoming: Some(incoming),
+        let mut state = State {
+            incoming: None,
             kept: Vec::new(),
             kept_bytes: 0,
             trailers: None,
@@ -116,6 +116,18 @@ impl RequestSource {
             failure: None,
             timer: None,
         };
+        match incoming {
+            // There is nothing to wait for: it is kept as if it had been read already.
+            ClientBody::Whole(bytes)
+                if bytes.len() <= limits.replay
+                    && bytes.len() as u64 <= limits.total
+                    && memory.take(bytes.len()) =>
+            {
+                (state.kept_bytes, state.received) = (bytes.len(), bytes.len() as u64);
+                state.kept = vec![bytes];
+            }
+            incoming => state.incoming = Some(incoming),
+        }
         Arc::new(Self { state: Mutex::new(state), limits, memory, length })
     }
 
@@ -186,15 +198,19 @@ impl RequestSource {
         if state.kept_bytes > self.limits.replay {
             state.repeatable = false;
         }
-        let pieces = if state.repeatable { state.kept.clone() } else { std::mem::take(&mut state.kept) };
         let grown = edit.as_ref().map_or(0, |(range, with)| with.len() as i64 - range.len() as i64);
-        let queue = match edit {
-            None => pieces.into(),
-            Some((range, with)) => replace(&pieces, range, with),
+        let (first, queue) = match (edit, &state.kept[..]) {
+            // The usual case needs no queue.
+            (None, [piece]) => (Some(piece.clone()), VecDeque::new()),
+            (None, pieces) => (None, pieces.to_vec().into()),
+            (Some((range, with)), pieces) => (None, replace(pieces, range, with)),
         };
+        if !state.repeatable {
+            state.kept = Vec::new();
+        }
         drop(state);
-        let length = self.length.map(|length| length.saturating_add_signed(grown));
-        RequestBody(Some(Box::new(Playing { source: self.clone(), queue, left: length, trailed: false })))
+        let left = self.length.map(|length| length.saturating_add_signed(grown));
+        RequestBody(Some(Box::new(Playing { source: self.clone(), first, queue, left, trailed: false })))
     }
 
     /// The length of the body after an edit, where it is known.
@@ -297,6 +313,8 @@ pub(crate) struct RequestBody(Option<Box<Playing>>);
 #[derive(Debug)]
 struct Playing {
     source: Arc<RequestSource>,
+    /// What comes before the queue.
+    first: Option<Bytes>,
     queue: VecDeque<Bytes>,
     /// Bytes still to come, where known.
     left: Option<u64>,
@@ -315,7 +333,9 @@ impl RequestBody {
             && !piece.is_empty()
         {
             playing.left = playing.left.map(|left| left + piece.len() as u64);
-            playing.queue.push_front(piece);
+            if let Some(next) = playing.first.replace(piece) {
+                playing.queue.push_front(next);
+            }
         }
     }
 }
@@ -329,7 +349,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFailure>>> {
         let Some(playing) = &mut self.0 else { return Poll::Ready(None) };
-        if let Some(piece) = playing.queue.pop_front() {
+        if let Some(piece) = playing.first.take().or_else(|| playing.queue.pop_front()) {
             playing.count(&piece);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }

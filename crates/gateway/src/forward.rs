@@ -24,7 +24,7 @@ use crate::retry::Failure;
 use crate::routes::config::AffinityKey;
 use crate::routes::path;
 use crate::routes::table::Service;
-use crate::tunnel;
+use crate::tunnel::Tunnel;
 use crate::upstream::{self, Answer, Driven, Outgoing, SendError};
 
 /// What a request is routed to.
@@ -281,13 +281,13 @@ impl Attempts {
 
     /// Switches protocols, or passes on the response to a wish to.
     async fn switch(mut self, choice: Choice) -> Response<ReplyBody> {
-        let Some(upgrade) = self.exchange.upgrade.take() else {
+        let Some(protocol) = self.exchange.upgrade.take() else {
             return self
                 .exchange
                 .refuse(&Refusal::bad_request("invalid_upgrade", "no protocol to switch to"));
         };
         let mut request = self.request(&choice.endpoint).await.relative();
-        headers::set_upgrade(request.headers_mut(), upgrade.protocol.clone());
+        headers::set_upgrade(request.headers_mut(), protocol.clone());
         let timeouts = &self.target.service.policy.timeouts;
         let sent = upstream::send_upgrade(&choice.endpoint.live, request, timeouts.connect).await;
         let mut response = match sent {
@@ -300,12 +300,11 @@ impl Attempts {
         let theirs = hyper::upgrade::on(&mut response);
         let (mut head, _) = response.into_parts();
         headers::remove_hop_by_hop(&mut head.headers);
-        headers::set_upgrade(&mut head.headers, upgrade.protocol);
-        let phase = self.exchange.shared.phase.subscribe();
+        headers::set_upgrade(&mut head.headers, protocol);
         let mut record = self.exchange.record;
         record.answered(choice.endpoint, choice.series, self.target.service, (head.status, &head.headers));
-        tokio::spawn(tunnel::run(upgrade.stream, theirs, (choice.lease, record), phase));
-        Response::from_parts(head, ReplyBody::empty())
+        let tunnel = Tunnel { endpoint: theirs, lease: choice.lease, record };
+        Response::from_parts(head, ReplyBody::tunnel(tunnel))
     }
 
     fn none(&self, none: NoChoice) -> Refusal {

@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::{Method, Version};
 
+use crate::http1::fields;
 use crate::random;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -30,7 +31,9 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 
 /// The protocol a request asks to switch to, if it does so properly.
 pub(crate) fn upgrade(method: &Method, version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
-    let asks = *method == Method::GET && version == Version::HTTP_11 && connection_lists(headers, "upgrade");
+    let asks = *method == Method::GET
+        && version == Version::HTTP_11
+        && fields::connection_lists(headers, b"upgrade");
     if asks { headers.get(UPGRADE).cloned() } else { None }
 }
 
@@ -59,14 +62,8 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         headers.remove(name);
     }
     headers.remove(EXPECT);
-    let wants_trailers = |value: &HeaderValue| {
-        value
-            .as_bytes()
-            .split(|&byte| byte == b',')
-            .any(|item| item.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-    };
     if headers.contains_key(TE) {
-        let trailers = headers.get_all(TE).iter().any(wants_trailers);
+        let trailers = fields::lists(headers, &TE, b"trailers");
         headers.remove(TE);
         if trailers {
             headers.insert(TE, HeaderValue::from_static("trailers"));
@@ -194,17 +191,6 @@ impl TraceId {
 fn hexadecimal(number: u64) -> [u8; 16] {
     let digit = |index: usize| b"0123456789abcdef"[(number >> (60 - 4 * index)) as usize & 15];
     std::array::from_fn(digit)
-}
-
-/// Whether a `Connection` header lists an option.
-fn connection_lists(headers: &HeaderMap, option: &str) -> bool {
-    let lists = |value: &HeaderValue| {
-        value
-            .as_bytes()
-            .split(|&byte| byte == b',')
-            .any(|item| item.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
-    };
-    headers.get_all(CONNECTION).iter().any(lists)
 }
 
 #[cfg(test)]

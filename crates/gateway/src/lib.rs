@@ -17,6 +17,8 @@ mod forward;
 mod gateway;
 mod headers;
 mod health;
+mod http1;
+mod incoming;
 pub mod json;
 mod metrics;
 mod model;
@@ -38,8 +40,12 @@ mod upstream;
 pub mod usage;
 
 pub use self::gateway::{BindError, Gateway};
+#[doc(hidden)]
+pub use self::http1::Malformed;
 pub use self::options::{Options, Workers};
 pub use self::routes::config::Snapshot;
+#[doc(hidden)]
+pub use self::server::http1::head::{Received, receive as decode_request};
 pub use self::source::{RouteSink, RouteSource};
 #[doc(hidden)]
-pub use self::upstream::http1::{Decoded, Malformed, decode as decode_response};
+pub use self::upstream::http1::{Decoded, decode as decode_response};

@@ -68,7 +68,7 @@ pub struct Limits {
     pub connections: usize,
 }
 
-/// Most headers unless told: as many as hyper takes without allocating for them.
+/// Most headers unless told: as many as are taken without allocating for them.
 pub(crate) const USUAL_HEADERS: usize = 100;
 
 impl Default for Limits {

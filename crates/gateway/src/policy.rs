@@ -1,27 +1,27 @@
 //! What happens to a request, in order: one list, read from top to bottom.
 
-use std::convert::Infallible;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::time::Instant;
 
+use arc_swap::Guard;
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
-use hyper::body::Incoming;
 
 use crate::body::{BodyLimits, ClientFailure, RequestSource};
 use crate::callers::{Caller, KEY_HEADERS};
 use crate::forward::{self, Target};
 use crate::headers;
+use crate::incoming::ClientBody;
 use crate::model::{self, Named};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::reply::ReplyBody;
 use crate::routes::path::{self, ServicePath};
 use crate::routes::table::RouteTable;
-use crate::server::{Client, Ongoing, Shared};
+use crate::server::{Client, Shared};
 
 /// One of the things that happen to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,23 +70,14 @@ pub(crate) struct Exchange {
     pub(crate) head: Parts,
     /// The request's body, if it has one.
     pub(crate) body: Option<Arc<RequestSource>>,
-    /// The switch of protocols it asks for.
-    pub(crate) upgrade: Option<Upgrade>,
+    /// The protocol it asks to switch to.
+    pub(crate) upgrade: Option<HeaderValue>,
     /// The header of the trace, where that begins here.
     pub(crate) trace: Option<HeaderValue>,
     /// What becomes of it.
     pub(crate) record: Box<Record>,
     caller: Option<Arc<Caller>>,
     target: Option<Target>,
-}
-
-/// A request's wish to switch protocols.
-#[derive(Debug)]
-pub(crate) struct Upgrade {
-    /// Resolves to the client's stream.
-    pub(crate) stream: hyper::upgrade::OnUpgrade,
-    /// The protocol.
-    pub(crate) protocol: HeaderValue,
 }
 
 /// What a policy decides: the next one, or the answer.
@@ -96,19 +87,23 @@ type Verdict = ControlFlow<Result<Response<ReplyBody>, Refusal>>;
 pub(crate) fn answer(
     shared: Arc<Shared>,
     client: Client,
-    request: Request<Incoming>,
-    ongoing: Option<Ongoing>,
-) -> impl Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static {
+    request: Request<ClientBody>,
+) -> impl Future<Output = Response<ReplyBody>> + Send + 'static {
     // Boxed at once: it is handed on from step to step, and each would copy it.
-    let exchange = Box::new(Exchange::new(shared, client, request));
-    async move { Ok(decide(exchange).await.map(|body| body.during(ongoing))) }
+    decide(Box::new(Exchange::new(shared, client, request)))
 }
 
 async fn decide(mut exchange: Box<Exchange>) -> Response<ReplyBody> {
-    let table = exchange.shared.table.load_full();
+    // A guard costs no write to memory that all workers share; nothing but waiting for a body needs more.
+    let mut table = exchange.shared.table.load();
     for (policy, _) in ORDER {
         let verdict = match policy {
-            Policy::RouteByModel => exchange.route_by_model(&table).await.into_verdict(),
+            Policy::RouteByModel => {
+                if exchange.needs_body() {
+                    table = Guard::from_inner(Guard::into_inner(table));
+                }
+                exchange.route_by_model(&table).await.into_verdict()
+            }
             policy => exchange.pass(policy, &table),
         };
         match verdict {
@@ -141,9 +136,8 @@ impl IntoVerdict for Result<(), Refusal> {
 }
 
 impl Exchange {
-    fn new(shared: Arc<Shared>, client: Client, mut request: Request<Incoming>) -> Self {
-        let upgrade = headers::upgrade(request.method(), request.version(), request.headers())
-            .map(|protocol| Upgrade { stream: hyper::upgrade::on(&mut request), protocol });
+    fn new(shared: Arc<Shared>, client: Client, request: Request<ClientBody>) -> Self {
+        let upgrade = headers::upgrade(request.method(), request.version(), request.headers());
         let (head, incoming) = request.into_parts();
         let limits = BodyLimits {
             replay: shared.limits.replay_bytes,
@@ -276,11 +270,17 @@ impl Exchange {
         Some(model::list(table, self.caller.as_ref(), path).ok_or_else(unknown))
     }
 
+    /// Whether the model's name must be found in the body, to route by it or to replace it.
+    fn needs_body(&self) -> bool {
+        match &self.target {
+            Some(target) => target.service.maps_model,
+            None => model::is_in_body(&self.head.method, self.head.uri.path()),
+        }
+    }
+
     async fn route_by_model(&mut self, table: &RouteTable) -> Result<(), Refusal> {
         let path = self.head.uri.path();
-        let by_model = self.target.is_none() && model::is_in_body(&self.head.method, path);
-        let maps = self.target.as_ref().is_some_and(|target| target.service.maps_model);
-        if !by_model && !maps {
+        if !self.needs_body() {
             return self.target.as_ref().map(|_| ()).ok_or_else(|| unknown_path(path));
         }
         let limit = self.shared.limits.model_bytes;

@@ -10,22 +10,19 @@ use tokio::time::{Instant, Sleep};
 
 use crate::endpoint::Lease;
 use crate::record::Record;
-use crate::server::Ongoing;
+use crate::tunnel::Tunnel;
 use crate::upstream::{Answer, AnswerError, Driven};
 
 /// The body of a response to a client.
 #[derive(Debug)]
-pub(crate) struct ReplyBody {
-    kind: Kind,
-    /// Says, while it is held, that the exchange goes on.
-    _ongoing: Option<Ongoing>,
-}
+pub(crate) struct ReplyBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Empty,
     Full(Option<Bytes>),
     Relayed(Box<Relayed>),
+    Tunnel(Box<Tunnel>),
 }
 
 /// Why a body ends early.
@@ -56,23 +53,35 @@ struct Relayed {
 }
 
 impl ReplyBody {
-    fn of(kind: Kind) -> Self {
-        Self { kind, _ongoing: None }
-    }
-
-    /// The exchange goes on as long as this body does.
-    pub(crate) fn during(self, ongoing: Option<Ongoing>) -> Self {
-        Self { _ongoing: ongoing, ..self }
-    }
-
     /// No body.
     pub(crate) fn empty() -> Self {
-        Self::of(Kind::Empty)
+        Self(Kind::Empty)
     }
 
     /// A body that is there already.
     pub(crate) fn full(bytes: Bytes) -> Self {
-        Self::of(Kind::Full(Some(bytes)))
+        Self(Kind::Full(Some(bytes)))
+    }
+
+    /// No body, but all that follows on the connection.
+    pub(crate) fn tunnel(tunnel: Tunnel) -> Self {
+        Self(Kind::Tunnel(Box::new(tunnel)))
+    }
+
+    /// Takes the tunnel out that the connection is to become.
+    pub(crate) fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
+        match std::mem::replace(&mut self.0, Kind::Empty) {
+            Kind::Tunnel(tunnel) => Some(tunnel),
+            other => {
+                self.0 = other;
+                None
+            }
+        }
+    }
+
+    /// Whether all of it is there.
+    pub(crate) fn is_whole(&self) -> bool {
+        !matches!(self.0, Kind::Relayed(_))
     }
 
     /// An endpoint's body. Where there is none, the connection goes back to the pool at once.
@@ -103,7 +112,7 @@ impl ReplyBody {
             relayed.finish();
             return http::Response::from_parts(head, Self::full(whole));
         }
-        http::Response::from_parts(head, Self::of(Kind::Relayed(Box::new(relayed))))
+        http::Response::from_parts(head, Self(Kind::Relayed(Box::new(relayed))))
     }
 }
 
@@ -115,24 +124,24 @@ impl Body for ReplyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ReplyError>>> {
-        match &mut self.get_mut().kind {
-            Kind::Empty => Poll::Ready(None),
+        match &mut self.get_mut().0 {
+            Kind::Empty | Kind::Tunnel(_) => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Relayed(relayed) => relayed.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Empty => true,
+        match &self.0 {
+            Kind::Empty | Kind::Tunnel(_) => true,
             Kind::Full(bytes) => bytes.is_none(),
             Kind::Relayed(relayed) => relayed.ended && relayed.late.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Empty | Kind::Full(None) => SizeHint::with_exact(0),
+        match &self.0 {
+            Kind::Empty | Kind::Tunnel(_) | Kind::Full(None) => SizeHint::with_exact(0),
             Kind::Full(Some(bytes)) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Relayed(relayed) => relayed.body.size_hint(),
         }

@@ -1,6 +1,6 @@
 //! Connections from clients: protocol, limits, shutdown. What a request is answered with is [`policy`]'s matter.
 
-mod http1;
+pub(crate) mod http1;
 
 use std::convert::Infallible;
 use std::io;
@@ -21,10 +21,9 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use self::http1::Activity;
-pub(crate) use self::http1::Ongoing;
 use crate::body::Memory;
 use crate::endpoint::locked;
+use crate::incoming::ClientBody;
 use crate::metrics::Metrics;
 use crate::options::Limits;
 use crate::policy;
@@ -191,7 +190,7 @@ where
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-        .serve_connection(TokioIo::new(stream), Exchanges { shared: shared.clone(), client, activity: None });
+        .serve_connection(TokioIo::new(stream), Exchanges { shared: shared.clone(), client });
     let mut connection = pin!(connection);
     let mut draining = *phase.borrow() > Phase::Serving;
     if draining {
@@ -228,23 +227,20 @@ pub(crate) async fn reach(phase: &mut watch::Receiver<Phase>, wanted: Phase) -> 
     }
 }
 
-/// Answers the requests of one connection.
+/// Answers the requests of one HTTP/2 connection.
 #[derive(Debug, Clone)]
 struct Exchanges {
     shared: Arc<Shared>,
     client: Client,
-    /// Where an HTTP/1 connection keeps count of what goes on.
-    activity: Option<Arc<Activity>>,
 }
 
 impl Service<Request<Incoming>> for Exchanges {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    // Boxed so that an idle connection does not carry room for an exchange.
     type Future = Pin<Box<dyn Future<Output = Result<Response<ReplyBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let ongoing = self.activity.as_ref().map(Activity::begin);
-        Box::pin(policy::answer(self.shared.clone(), self.client, request, ongoing))
+        let answer = policy::answer(self.shared.clone(), self.client, request.map(ClientBody::Http2));
+        Box::pin(async { Ok(answer.await) })
     }
 }

@@ -2,24 +2,36 @@
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use crate::endpoint::Lease;
 use crate::record::Record;
 use crate::server::{Phase, reach};
 
-/// Runs a tunnel to its end, or until the gateway closes.
-pub(crate) async fn run(
-    client: OnUpgrade,
-    endpoint: OnUpgrade,
-    held: (Lease, Box<Record>),
-    mut phase: watch::Receiver<Phase>,
-) {
+/// What a client's connection is to be joined with.
+#[derive(Debug)]
+pub(crate) struct Tunnel {
+    /// The endpoint's side.
+    pub(crate) endpoint: OnUpgrade,
+    /// The request's place at the endpoint.
+    pub(crate) lease: Lease,
+    /// What becomes of it.
+    pub(crate) record: Box<Record>,
+}
+
+/// Runs a tunnel to its end, or until the gateway closes. `ahead` is what the client sent already.
+pub(crate) async fn run<S>(tunnel: Tunnel, mut client: S, ahead: Vec<u8>, mut phase: watch::Receiver<Phase>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Tunnel { endpoint, lease, mut record } = tunnel;
     let joined = async {
-        let (client, endpoint) = tokio::try_join!(client, endpoint)?;
-        let (mut client, mut endpoint) = (TokioIo::new(client), TokioIo::new(endpoint));
-        // A tunnel ends in many ways; none is of interest.
-        tokio::io::copy_bidirectional(&mut client, &mut endpoint).await.ok();
+        let mut endpoint = TokioIo::new(endpoint.await?);
+        if endpoint.write_all(&ahead).await.is_ok() {
+            // A tunnel ends in many ways; none is of interest.
+            tokio::io::copy_bidirectional(&mut client, &mut endpoint).await.ok();
+        }
         Ok::<_, hyper::Error>(())
     };
     tokio::select! {
@@ -30,6 +42,6 @@ pub(crate) async fn run(
         }
         _ = reach(&mut phase, Phase::Closed) => {}
     }
-    let (_lease, mut record) = held;
     record.completed();
+    drop(lease);
 }

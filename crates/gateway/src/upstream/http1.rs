@@ -4,35 +4,24 @@
 //! tasks, and nothing is held while nothing comes, so that a stream that waits for its next token costs a few hundred
 //! bytes. Upgrades are not spoken here; they have connections of their own.
 
-mod chunks;
 mod head;
-mod upload;
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use http_body::{Frame, SizeHint};
-use tokio::io::{AsyncRead, ReadBuf};
+use http_body::{Body, Frame, SizeHint};
 
-use self::chunks::Chunks;
 use self::head::Head;
 pub(crate) use self::head::write;
-use self::upload::Upload;
 use super::connect::Stream;
 use super::{Answer, Driven};
 use crate::body::{ClientFailure, RequestBody};
-
-/// Most bytes of a response's head, or of its trailers.
-const HEAD_BYTES: usize = 64 << 10;
-
-/// Most bytes taken in at a time.
-const READ_BYTES: usize = 64 << 10;
+use crate::http1::sending::{Framing, SendFailure, Sending};
+use crate::http1::{HEAD_BYTES, Malformed, Rest, poll_read, with_scratch};
 
 /// Most heads that may precede the one of the response (RFC 9110 §15.2).
 const INTERIM: usize = 16;
@@ -47,17 +36,12 @@ pub(crate) enum Http1Error {
     #[error("the endpoint closed the connection {0}")]
     Closed(&'static str),
     /// What the endpoint sends is not HTTP.
-    #[error(transparent)]
+    #[error("the endpoint's response is malformed: {0}")]
     Malformed(#[from] Malformed),
     /// The request's body could not be read from the client.
     #[error(transparent)]
     Client(#[from] ClientFailure),
 }
-
-/// How a response breaks the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the endpoint's response is malformed: {0}")]
-pub struct Malformed(pub(super) &'static str);
 
 /// Why a request got no response.
 #[derive(Debug)]
@@ -71,35 +55,17 @@ pub(super) struct Failure {
 /// A response's head, and what came of its body together with it.
 type Begun = (Head, Option<Frame<Bytes>>);
 
-/// What is left of a response's body.
-#[derive(Debug)]
-pub(crate) enum Rest {
-    /// Nothing.
-    Done,
-    /// So many bytes.
-    Length(u64),
-    /// Chunks.
-    Chunked(Box<Chunks>),
-    /// All until the connection closes.
-    UntilClosed,
-}
-
 /// A connection to an endpoint.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     stream: Stream,
     /// The part of the request that is still to be sent.
-    upload: Option<Upload>,
+    upload: Option<Sending<RequestBody>>,
     rest: Rest,
     /// Whether another request can follow.
     reusable: bool,
     /// When it last carried a request.
     pub(super) used: Instant,
-}
-
-thread_local! {
-    /// Where everything is read to. What is kept of it is copied out at its own size.
-    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into_boxed_slice());
 }
 
 impl Http1 {
@@ -115,14 +81,22 @@ impl Http1 {
         head: Vec<u8>,
         body: RequestBody,
     ) -> Result<Answer, Failure> {
-        self.upload = Some(Upload::new(head, body));
+        let framing = match body.size_hint().exact() {
+            Some(length) => Framing::Length(length),
+            None => Framing::Chunked { trailers: true },
+        };
+        self.upload = Some(Sending::new(head, body, framing));
         self.reusable = true;
         let mut reading = Reading::default();
         let answered = poll_fn(|cx| self.poll_answer(method, &mut reading, cx)).await;
         match answered {
             Ok((head, ahead)) => Ok(head.into_response(Driven::over(self, ahead))),
             Err(error) => {
-                let unsent = self.upload.take().filter(Upload::is_unsent).map(Upload::into_body);
+                let unsent = self.upload.take().filter(|upload| upload.sent() == 0).map(|upload| {
+                    let (mut body, piece) = upload.into_body();
+                    body.put_back(piece);
+                    body
+                });
                 Err(Failure { unsent, error })
             }
         }
@@ -137,7 +111,7 @@ impl Http1 {
         if let Err(error) = self.poll_upload(cx) {
             match error {
                 // An endpoint that has heard enough may have answered before it stopped to listen.
-                Http1Error::Io(_) if self.upload.as_ref().is_some_and(|upload| !upload.is_unsent()) => {
+                Http1Error::Io(_) if self.upload.as_ref().is_some_and(|upload| upload.sent() > 0) => {
                     self.upload = None;
                     self.reusable = false;
                     reading.late = Some(error);
@@ -145,9 +119,9 @@ impl Http1 {
                 _ => return Poll::Ready(Err(error)),
             }
         }
-        SCRATCH.with_borrow_mut(|scratch| {
+        with_scratch(|scratch| {
             loop {
-                let count = match ready!(self.poll_read(scratch, cx)) {
+                let count = match ready!(poll_read(&mut self.stream, scratch, cx)) {
                     Ok(0) => Err(Http1Error::Closed("before it answered")),
                     Ok(count) => Ok(count),
                     Err(error) => Err(error.into()),
@@ -197,31 +171,7 @@ impl Http1 {
 
     /// The part of the body that bytes hold.
     fn decode(&mut self, bytes: &[u8]) -> Result<Option<Frame<Bytes>>, Malformed> {
-        let (frame, taken) = match &mut self.rest {
-            Rest::Done => (None, 0),
-            Rest::UntilClosed => (data(Bytes::copy_from_slice(bytes)), bytes.len()),
-            Rest::Length(left) => {
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                *left -= count as u64;
-                if *left == 0 {
-                    self.rest = Rest::Done;
-                }
-                (data(Bytes::copy_from_slice(&bytes[..count])), count)
-            }
-            Rest::Chunked(chunks) => {
-                let mut decoded = Vec::with_capacity(bytes.len());
-                let taken = chunks.feed(bytes, &mut decoded)?;
-                let mut frame = data(decoded.into());
-                // With data before them, trailers wait for the next time.
-                if chunks.has_ended() && frame.is_none() {
-                    frame = chunks.take_trailers().map(Frame::trailers);
-                }
-                if chunks.is_done() {
-                    self.rest = Rest::Done;
-                }
-                (frame, taken)
-            }
-        };
+        let (frame, taken) = self.rest.decode(bytes)?;
         if taken < bytes.len() {
             // More than was asked for: nobody knows what an answer to the next request would be.
             self.reusable = false;
@@ -243,19 +193,15 @@ impl Http1 {
                 self.reusable = false;
             }
         }
-        if let Rest::Chunked(chunks) = &mut self.rest
-            && chunks.has_ended()
-        {
-            let trailers = chunks.take_trailers();
-            self.rest = Rest::Done;
-            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+        if let Some(trailers) = self.rest.take_late_trailers() {
+            return Poll::Ready(Some(Ok(trailers)));
         }
-        if matches!(self.rest, Rest::Done) {
+        if self.rest.is_done() {
             return Poll::Ready(None);
         }
-        SCRATCH.with_borrow_mut(|scratch| {
+        with_scratch(|scratch| {
             loop {
-                let polled = match ready!(self.poll_read(scratch, cx)) {
+                let polled = match ready!(poll_read(&mut self.stream, scratch, cx)) {
                     Ok(0) if matches!(self.rest, Rest::UntilClosed) => {
                         self.rest = Rest::Done;
                         return Poll::Ready(None);
@@ -266,7 +212,7 @@ impl Http1 {
                 };
                 match polled {
                     Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
-                    Ok(None) if matches!(self.rest, Rest::Done) => return Poll::Ready(None),
+                    Ok(None) if self.rest.is_done() => return Poll::Ready(None),
                     Ok(None) => {}
                     Err(error) => {
                         self.reusable = false;
@@ -279,38 +225,30 @@ impl Http1 {
 
     /// Sends what can be sent of the request.
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Http1Error> {
-        if let Some(upload) = &mut self.upload
-            && upload.poll(&mut self.stream, cx)?.is_ready()
-        {
-            self.upload = None;
+        let Some(upload) = &mut self.upload else { return Ok(()) };
+        match upload.poll(&mut self.stream, cx) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) => self.upload = None,
+            Err(SendFailure::Io(error)) => return Err(error.into()),
+            Err(SendFailure::Body(failure)) => return Err(failure.into()),
         }
         Ok(())
     }
 
-    fn poll_read(&mut self, into: &mut [u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut into = ReadBuf::new(into);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut into))?;
-        Poll::Ready(Ok(into.filled().len()))
-    }
-
     /// Whether the response is complete.
     pub(super) fn is_complete(&self) -> bool {
-        matches!(self.rest, Rest::Done)
+        self.rest.is_done()
     }
 
     /// How much of the response's body is still to come.
     pub(super) fn size_hint(&self) -> SizeHint {
-        match &self.rest {
-            Rest::Done => SizeHint::with_exact(0),
-            Rest::Length(left) => SizeHint::with_exact(*left),
-            Rest::Chunked(_) | Rest::UntilClosed => SizeHint::new(),
-        }
+        self.rest.size_hint()
     }
 
     /// Whether the connection can take another request now. One on which something comes, be it its end, cannot.
     pub(super) fn is_idle(&mut self) -> bool {
         let ready = self.reusable && self.upload.is_none() && self.is_complete();
-        ready && self.poll_read(&mut [0], &mut Context::from_waker(Waker::noop())).is_pending()
+        ready && poll_read(&mut self.stream, &mut [0], &mut Context::from_waker(Waker::noop())).is_pending()
     }
 }
 
@@ -325,10 +263,6 @@ struct Reading {
     late: Option<Http1Error>,
 }
 
-fn data(bytes: Bytes) -> Option<Frame<Bytes>> {
-    (!bytes.is_empty()).then(|| Frame::data(bytes))
-}
-
 /// Reads the head of a response and the beginning of its body the way [`Http1`] does, for tests and fuzzing: the
 /// status and what the bytes hold of the body, or nothing while the head is incomplete.
 #[doc(hidden)]
@@ -337,20 +271,14 @@ pub fn decode(method: &Method, text: &[u8], size: usize) -> Result<Option<Decode
     let status = head.status.as_u16();
     let (head, mut rest, _) = head.framed(method)?;
     let mut decoded = Decoded { status, headers: head.headers, body: Vec::new(), trailers: None };
-    for piece in text[length..].chunks(size.max(1)) {
-        match &mut rest {
-            Rest::Done => break,
-            Rest::UntilClosed => decoded.body.extend_from_slice(piece),
-            Rest::Length(left) => {
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(piece.len());
-                *left -= count as u64;
-                decoded.body.extend_from_slice(&piece[..count]);
-            }
-            Rest::Chunked(chunks) => {
-                chunks.feed(piece, &mut decoded.body)?;
-                if chunks.has_ended() {
-                    decoded.trailers = chunks.take_trailers();
-                    break;
+    for mut piece in text[length..].chunks(size.max(1)) {
+        while !piece.is_empty() && !rest.is_done() {
+            let (frame, taken) = rest.decode(piece)?;
+            piece = &piece[taken..];
+            for frame in frame.into_iter().chain(rest.take_late_trailers()) {
+                match frame.into_data() {
+                    Ok(data) => decoded.body.extend_from_slice(&data),
+                    Err(frame) => decoded.trailers = frame.into_trailers().ok(),
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use modelplane_gateway::Snapshot;
 use modelplane_gateway::routes::config::{Address, Certificate, ClientTls, Credential, EndpointConfig};
@@ -16,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::support::*;
 
 /// A certificate for a name, signed by itself.
-fn certificate(name: &str) -> Certificate {
+pub(crate) fn certificate(name: &str) -> Certificate {
     let issued = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     Certificate { chain: issued.cert.pem().into(), key: issued.signing_key.serialize_pem().into() }
 }
@@ -210,12 +211,32 @@ async fn over_https_other_host_names_than_the_gateways_are_refused() {
 }
 
 /// Opens a TLS connection for a name, and asks for a path.
-async fn ask_tls(
+pub(crate) async fn ask_tls(
     address: std::net::SocketAddr,
     name: &str,
     trusted: &Certificate,
     path: &str,
 ) -> Option<String> {
+    let mut sender = try_open_tls(address, name, trusted).await?;
+    let request = Request::get(path).header("host", "g").body(Full::default()).unwrap();
+    let body = soon(sender.send_request(request)).await.unwrap().into_body().collect().await.unwrap();
+    Some(String::from_utf8(body.to_bytes().to_vec()).unwrap())
+}
+
+/// Opens a TLS connection for a name.
+pub(crate) async fn open_tls(
+    address: std::net::SocketAddr,
+    name: &str,
+    trusted: &Certificate,
+) -> SendRequest<Full<Bytes>> {
+    try_open_tls(address, name, trusted).await.expect("a TLS session")
+}
+
+async fn try_open_tls(
+    address: std::net::SocketAddr,
+    name: &str,
+    trusted: &Certificate,
+) -> Option<SendRequest<Full<Bytes>>> {
     let config = rustls::ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -224,11 +245,9 @@ async fn ask_tls(
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let stream = soon(tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream)).await.ok()?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let request = Request::get(path).header("host", "g").body(Full::<Bytes>::default()).unwrap();
-    let body = soon(sender.send_request(request)).await.unwrap().into_body().collect().await.unwrap();
-    Some(String::from_utf8(body.to_bytes().to_vec()).unwrap())
+    Some(sender)
 }
 
 #[tokio::test]

@@ -11,10 +11,12 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Frame;
 use modelplane_gateway::Gateway;
+use modelplane_gateway::routes::config::Certificate;
 use modelplane_gateway::source::kubernetes::KubernetesRoutes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
+use crate::external::{ask_tls, certificate, open_tls};
 use crate::support::*;
 
 /// A control plane: objects by plural, and the watches that are open.
@@ -181,4 +183,61 @@ async fn a_request_under_way_on_a_withdrawn_endpoint_finishes() {
     }
     drop(sender);
     assert!(soon(response.frame()).await.is_none());
+}
+
+/// A Secret as cert-manager writes it.
+fn tls_secret(certificate: &Certificate) -> Value {
+    let entry = |bytes: &Bytes| k8s_openapi::ByteString(bytes.to_vec());
+    let secret = k8s_openapi::api::core::v1::Secret {
+        data: Some(BTreeMap::from([
+            ("tls.crt".to_owned(), entry(&certificate.chain)),
+            ("tls.key".to_owned(), entry(&certificate.key)),
+        ])),
+        metadata: kube::api::ObjectMeta {
+            name: Some("models-tls".to_owned()),
+            namespace: Some("modelplane-system".to_owned()),
+            resource_version: Some("1".to_owned()),
+            ..kube::api::ObjectMeta::default()
+        },
+        type_: Some("kubernetes.io/tls".to_owned()),
+        ..k8s_openapi::api::core::v1::Secret::default()
+    };
+    serde_json::to_value(secret).unwrap()
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_presented_to_new_connections_and_old_ones_go_on() {
+    let endpoint_server = Endpoint::named("one").await;
+    let (first, renewed) = (certificate("models.example.com"), certificate("models.example.com"));
+    let gateway = json!({
+        "apiVersion": "modelplane.ai/v1alpha1", "kind": "InferenceGateway",
+        "metadata": {"name": "default", "resourceVersion": "1"},
+        "spec": {"backend": "Modelplane", "modelplane": {"tls": {"certificateSecrets": ["models-tls"]}}},
+    });
+    let control_plane = Arc::new(Mutex::new(ControlPlane::default()));
+    control_plane.lock().unwrap().objects.extend([
+        ("modelservices".to_owned(), vec![service()]),
+        ("modelendpoints".to_owned(), vec![endpoint("one", endpoint_server.address)]),
+        ("inferencegateways".to_owned(), vec![gateway]),
+        ("secrets".to_owned(), vec![tls_secret(&first)]),
+    ]);
+    let mut options = options();
+    options.listen_tls = Some(loopback());
+    let gateway = Gateway::bind(options).unwrap();
+    let (plain, secure) = (gateway.address(), gateway.tls_address().unwrap());
+    tokio::spawn(gateway.serve(KubernetesRoutes::new(client(control_plane.clone())), std::future::pending()));
+    answers(plain, "one").await;
+    let path = "/ml-team/chat/v1/models";
+    let ask = |trusted| ask_tls(secure, "models.example.com", trusted, path);
+    assert_eq!(ask(&first).await.as_deref(), Some("one"));
+    assert_eq!(ask(&renewed).await, None, "nobody has it yet");
+    let mut open = open_tls(secure, "models.example.com", &first).await;
+    let watch = watch(&control_plane, "secrets").await;
+    tell(&watch, "MODIFIED", tls_secret(&renewed)).await;
+    let presented = async { while ask(&renewed).await.as_deref() != Some("one") {} };
+    soon(presented).await;
+    assert_eq!(ask(&first).await, None, "the old one is presented no more");
+    let request = Request::get(path).header("host", "g").body(Full::<Bytes>::default()).unwrap();
+    let answer = soon(open.send_request(request)).await.unwrap();
+    assert_eq!(answer.status(), 200, "a connection made with the old certificate goes on");
 }

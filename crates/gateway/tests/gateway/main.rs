@@ -5,6 +5,7 @@
 mod callers;
 mod chaos;
 mod external;
+mod http1;
 mod kubernetes;
 mod malformed;
 mod metering;

@@ -25,7 +25,18 @@ const fn case(name: &'static str, rest: &'static str, status: &'static str) -> C
 }
 
 /// Every case is followed by a request that must not be taken for one of its own.
-const FRAMING: [Case; 27] = [
+const FRAMING: [Case; 46] = [
+    case(
+        "a length, then chunks",
+        "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "400",
+    ),
+    case(
+        "chunks, then a length",
+        "transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "400",
+    ),
+    case("chunks of no length", "content-length: 0\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n", "400"),
     case("two lengths", "content-length: 0\r\ncontent-length: 50\r\n\r\n", "400"),
     case("a list of lengths", "content-length: 0, 50\r\n\r\n", "400"),
     case("a signed length", "content-length: +0\r\n\r\n", "400"),
@@ -40,11 +51,28 @@ const FRAMING: [Case; 27] = [
         "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n0\r\n\r\n",
         "400",
     ),
+    case("a coding before chunked", "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "400"),
+    case("chunked twice", "transfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "400"),
+    case(
+        "chunked twice in two lines",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "400",
+    ),
+    case("a coding that is none", "transfer-encoding:\r\n\r\n", "400"),
+    case("identity", "transfer-encoding: identity\r\ncontent-length: 0\r\n\r\n", "400"),
+    case("a vertical tab before chunked", "transfer-encoding: \u{b}chunked\r\n\r\n0\r\n\r\n", "400"),
     case("an unknown coding", "transfer-encoding: xchunked\r\n\r\n0\r\n\r\n", "400"),
     case("a coding in quotes", "transfer-encoding: \"chunked\"\r\n\r\n0\r\n\r\n", "400"),
     case("a tab before the colon", "transfer-encoding\t: chunked\r\n\r\n0\r\n\r\n", "400"),
     case("a blank before the colon", "content-length : 0\r\n\r\n", "400"),
     case("a folded header", "x-a: b\r\n transfer-encoding: chunked\r\n\r\n", "400"),
+    case("a fold in a length", "content-length:\r\n 0\r\n\r\n", "400"),
+    case("a fold in the first header", " x-a: b\r\n\r\n", "400"),
+    case("a header that ends in a line feed", "x-a: b\nx-c: d\r\n\r\n", "400"),
+    case("a head that ends in line feeds", "x-a: b\n\n", "400"),
+    case("a head that ends in a line feed", "x-a: b\r\n\n", "400"),
+    case("a return and no line feed at the end", "x-a: b\r\n\r", "400"),
+    case("a name that is empty", ": b\r\n\r\n", "400"),
     case("a line without a colon", "x-a\r\n\r\n", "400"),
     case("a name that is none", "x(a): b\r\n\r\n", "400"),
     case("a bare return", "x-a: b\rtransfer-encoding: chunked\r\n\r\n", "400"),
@@ -69,6 +97,13 @@ const FRAMING: [Case; 27] = [
         "transfer-encoding: chunked\r\n\r\n1\nX\r\n0\r\n\r\n",
         "400",
     ),
+    case("a line feed alone behind a chunk", "transfer-encoding: chunked\r\n\r\n1\r\nX\n0\r\n\r\n", "400"),
+    case("a line feed alone behind the last chunk", "transfer-encoding: chunked\r\n\r\n0\r\n\n", "400"),
+    case(
+        "a trailer that ends in a line feed",
+        "transfer-encoding: chunked\r\n\r\n0\r\nx-a: b\nx-c: d\r\n\r\n",
+        "400",
+    ),
 ];
 
 #[tokio::test]
@@ -79,6 +114,9 @@ async fn ambiguous_framing_never_smuggles_a_second_request() {
         let smuggled = "GET /ml-team/chat/smuggled HTTP/1.1\r\nhost: g\r\n\r\n";
         let answer = raw(gateway.address, format!("{HEAD}{rest}{smuggled}").as_bytes()).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{name}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}: {answer}");
+        assert!(answer.contains("\"type\":\"invalid_request_error\""), "{name}: {answer}");
         let seen = std::mem::take(&mut *endpoint.seen.lock().unwrap());
         assert!(seen.is_empty(), "{name}: {seen:?}");
     }
@@ -87,22 +125,6 @@ async fn ambiguous_framing_never_smuggles_a_second_request() {
     let answer = raw(gateway.address, chunked.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.") && answer[8..].starts_with(" 400 "), "{answer}");
     assert!(endpoint.seen.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn of_a_length_and_chunks_only_the_chunks_count() {
-    let endpoint = Endpoint::named("one").await;
-    let gateway = Running::start(on(&endpoint)).await;
-    for lengths in
-        ["content-length: 4\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 4"]
-    {
-        // Taken at its length, the body would be the last chunk's first bytes, and more a request of its own.
-        raw(gateway.address, format!("{HEAD}{lengths}\r\n\r\n3\r\nabc\r\n0\r\n\r\n").as_bytes()).await;
-        let seen = endpoint.last();
-        assert_eq!(seen.body, "abc");
-        assert_eq!(seen.headers.get("content-length"), None, "the endpoint is told one thing only");
-        assert_eq!(seen.headers["transfer-encoding"], "chunked");
-    }
 }
 
 #[tokio::test]
@@ -125,6 +147,11 @@ async fn malformed_heads_are_refused() {
         ("encoded dot segments", "GET /ml-team/chat/%2e%2E/x HTTP/1.1\r\nhost: g\r\n\r\n".to_owned(), "400"),
         ("a tunnel", "CONNECT other:443 HTTP/1.1\r\nhost: g\r\n\r\n".to_owned(), "405"),
         ("a trace", "TRACE /ml-team/chat/x HTTP/1.1\r\nhost: g\r\n\r\n".to_owned(), "405"),
+        ("empty lines and no request", "\r\n".repeat(100_000), "4"),
+        ("a target with a blank", "GET /ml-team/chat/a b HTTP/1.1\r\nhost: g\r\n\r\n".to_owned(), "400"),
+        ("a line feed for an end", "GET /ml-team/chat/x HTTP/1.1\nhost: g\n\n".to_owned(), "400"),
+        ("another protocol", "\u{16}\u{3}\u{1}\u{2}".to_owned(), "400"),
+        ("HTTP/2 said as HTTP/1", "GET /ml-team/chat/x HTTP/2.0\r\nhost: g\r\n\r\n".to_owned(), "400"),
         ("garbage", "\u{0}\u{1}\u{2}\u{3}\r\n\r\n".to_owned(), "400"),
     ];
     for (name, request, status) in cases {
@@ -284,4 +311,77 @@ async fn a_client_that_does_not_take_its_answer_is_cut_off() {
     };
     soon(endless).await;
     drop(stream);
+}
+
+/// Resident memory of this process, in bytes; nothing where the system does not say.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok().map(|kibibytes| kibibytes << 10)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_bodies_to_a_slow_endpoint_wait_in_the_network_and_not_in_memory() {
+    const CLIENTS: usize = 64;
+    const SIZE: usize = 32 << 20;
+    const BOUND: usize = 256 << 20;
+    let (arrived, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
+    // Reads the beginning of each body and then nothing until told.
+    let go = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = go.clone();
+    let endpoint = Endpoint::serving(move |request| {
+        let (arrived, gate) = (arrived.clone(), gate.clone());
+        Box::pin(async move {
+            let mut body = request.into_body();
+            let mut length = 0;
+            let mut is_told = false;
+            while let Some(frame) = http_body_util::BodyExt::frame(&mut body).await {
+                length += frame.unwrap().into_data().map_or(0, |data| data.len());
+                if !std::mem::replace(&mut is_told, true) {
+                    arrived.send(()).unwrap();
+                    drop(gate.acquire().await.unwrap());
+                }
+            }
+            http::Response::new(full(length.to_string()))
+        })
+    })
+    .await;
+    let gateway = Running::start(on(&endpoint)).await;
+    let Some(before) = resident() else {
+        eprintln!("SKIPPED: the system does not say how much memory a process has");
+        return;
+    };
+    let address = gateway.address;
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            tokio::spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.write_all(format!("{HEAD}content-length: {SIZE}\r\n\r\n").as_bytes()).await.unwrap();
+                let piece = [b'x'; 64 << 10];
+                for _ in 0..SIZE / piece.len() {
+                    stream.write_all(&piece).await.unwrap();
+                }
+                let mut answer = vec![0; 4096];
+                let mut length = 0;
+                while !answer[..length].ends_with(SIZE.to_string().as_bytes()) {
+                    let count = stream.read(&mut answer[length..]).await.unwrap();
+                    assert_ne!(count, 0, "{}", String::from_utf8_lossy(&answer[..length]));
+                    length += count;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..CLIENTS {
+        soon(arrivals.recv()).await.unwrap();
+    }
+    // Whatever anyone would take in without being asked for it is in by now.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let held = resident().unwrap_or(before).saturating_sub(before);
+    assert!(held < BOUND, "{held} bytes are held of {} on their way", CLIENTS * SIZE);
+    go.add_permits(CLIENTS);
+    for client in clients {
+        tokio::time::timeout(PATIENCE * 6, client).await.expect("all of it arrives").unwrap();
+    }
+    let held = resident().unwrap_or(before).saturating_sub(before);
+    assert!(held < BOUND, "{held} bytes are held of {}", CLIENTS * SIZE);
 }

@@ -3,11 +3,11 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, Response, StatusCode, Version};
 
-use super::{Malformed, Rest};
 use crate::headers::Forwarded;
+use crate::http1::{Malformed, Rest, fields};
 use crate::upstream::Outgoing;
 
 /// Most headers of a response.
@@ -25,53 +25,27 @@ pub(crate) fn write(request: &Outgoing<'_>, length: Option<u64>) -> Vec<u8> {
     head.extend_from_slice(b" HTTP/1.1\r\n");
     let Outgoing { headers, endpoint, .. } = request;
     for (name, value) in &endpoint.adds {
-        line(&mut head, name, value.as_bytes());
+        fields::line(&mut head, name, value.as_bytes());
     }
     let forwarded = || request.forwarded.into_iter().flat_map(Forwarded::headers);
     for (name, value) in forwarded().filter(|(name, _)| !endpoint.drops.contains(name)) {
-        line(&mut head, name, value.as_bytes());
+        fields::line(&mut head, name, value.as_bytes());
     }
     for (name, value) in *headers {
         let is_framing = *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING || *name == HOST;
         let is_ours = || endpoint.drops.contains(name) || forwarded().any(|(own, _)| own == name);
         if !is_framing && !is_ours() {
-            line(&mut head, name, value.as_bytes());
+            fields::line(&mut head, name, value.as_bytes());
         }
     }
     match length {
         None => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         // Where there is no body, what the client says of it tells whether there could have been one.
         Some(0) if !headers.contains_key(CONTENT_LENGTH) => {}
-        Some(length) => {
-            head.extend_from_slice(b"content-length: ");
-            decimal(&mut head, length);
-            head.extend_from_slice(b"\r\n");
-        }
+        Some(length) => fields::length_line(&mut head, length),
     }
     head.extend_from_slice(b"\r\n");
     head
-}
-
-fn line(head: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
-    head.extend_from_slice(name.as_str().as_bytes());
-    head.extend_from_slice(b": ");
-    head.extend_from_slice(value);
-    head.extend_from_slice(b"\r\n");
-}
-
-/// Appends a number's digits.
-pub(super) fn decimal(text: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[at..]);
 }
 
 /// The head of a response.
@@ -102,17 +76,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Option<(Head, usize)>, Malformed> {
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or(Malformed("its status is none"))?;
     let whole = Bytes::copy_from_slice(&text[..length]);
-    let mut headers = HeaderMap::with_capacity(response.headers.len());
-    for line in &*response.headers {
-        let malformed = |_| Malformed("it has a malformed header");
-        let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(malformed)?;
-        // Where the value stands in the text.
-        let at = line.value.as_ptr() as usize - text.as_ptr() as usize;
-        let value = whole.slice(at..at + line.value.len());
-        let value =
-            HeaderValue::from_maybe_shared(value).map_err(|_| Malformed("it has a malformed header"))?;
-        headers.append(name, value);
-    }
+    let headers = fields::headers(response.headers, text, &whole)?;
     Ok(Some((Head { status, headers, is_modern: response.version == Some(1) }, length)))
 }
 
@@ -128,14 +92,9 @@ impl Head {
 
     /// How the body is delimited, and whether the connection can carry another request behind it (RFC 9112 §6.3).
     pub(super) fn framed(mut self, method: &Method) -> Result<(Self, Rest, bool), Malformed> {
-        let length = length(&self.headers)?;
-        let chunked = is_chunked(&self.headers)?;
-        let says = |option: &[u8]| {
-            let options = self.headers.get_all(CONNECTION).iter();
-            options
-                .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
-                .any(|word| word.trim_ascii().eq_ignore_ascii_case(option))
-        };
+        let length = fields::length(&self.headers)?;
+        let chunked = fields::is_chunked(&self.headers)?;
+        let says = |option| fields::connection_lists(&self.headers, option);
         let lasts = if self.is_modern { !says(b"close") } else { says(b"keep-alive") };
         let bodiless = *method == Method::HEAD || matches!(self.status.as_u16(), 100..=199 | 204 | 304);
         let (rest, reusable) = if bodiless {
@@ -158,37 +117,10 @@ impl Head {
     }
 }
 
-/// The announced length. The same length several times is one.
-fn length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
-    let mut length = None;
-    for value in headers.get_all(CONTENT_LENGTH) {
-        for number in value.as_bytes().split(|&byte| byte == b',') {
-            let number = number.trim_ascii();
-            let digits = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
-            let number =
-                std::str::from_utf8(number).ok().filter(|_| digits).and_then(|text| text.parse().ok());
-            let number: u64 = number.ok_or(Malformed("its length is no number"))?;
-            if length.is_some_and(|length| length != number) {
-                return Err(Malformed("it has two lengths"));
-            }
-            length = Some(number);
-        }
-    }
-    Ok(length)
-}
-
-/// Whether the body comes in chunks, which is the only transfer coding that was asked for.
-fn is_chunked(headers: &HeaderMap) -> Result<bool, Malformed> {
-    let mut values = headers.get_all(TRANSFER_ENCODING).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(false),
-        (Some(value), None) if value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => Ok(true),
-        _ => Err(Malformed("it has an unknown transfer coding")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn framed(method: Method, head: &str) -> Result<(String, bool), Malformed> {
@@ -267,14 +199,5 @@ mod tests {
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(HEADERS + 1));
         assert_eq!(parse(many.as_bytes()).unwrap_err(), Malformed("it has too many headers"));
         assert!(parse(b"SSH-2.0-OpenSSH_9\r\n").is_err());
-    }
-
-    #[test]
-    fn numbers_are_written_in_digits() {
-        for number in [0, 7, 10, 4096, u64::MAX] {
-            let mut text = Vec::new();
-            decimal(&mut text, number);
-            assert_eq!(String::from_utf8(text).unwrap(), number.to_string());
-        }
     }
 }

@@ -1,8 +1,8 @@
-//! Chunked transfer coding of responses (RFC 9112 §7.1), decoded in whatever pieces it comes.
+//! Chunked transfer coding (RFC 9112 §7.1), decoded in whatever pieces it comes.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{HEAD_BYTES, Malformed};
+use super::{HEAD_BYTES, Malformed, fields};
 
 /// Most bytes of a chunk's extensions, which nobody uses.
 const EXTENSION_BYTES: usize = 1024;
@@ -47,7 +47,7 @@ impl Default for State {
 
 impl Chunks {
     /// Takes in bytes, appends the data they hold, and returns how many bytes belong to the body.
-    pub(super) fn feed(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<usize, Malformed> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<usize, Malformed> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match self.state {
@@ -113,17 +113,17 @@ impl Chunks {
     }
 
     /// Whether the last chunk and the trailers were read.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.state == State::Ended
     }
 
     /// Whether they were, and the trailers were taken.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.has_ended() && self.parsed.is_none()
     }
 
     /// The trailers, if there are any.
-    pub(super) fn take_trailers(&mut self) -> Option<HeaderMap> {
+    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
         self.parsed.take()
     }
 }
@@ -133,6 +133,9 @@ fn trailers(text: &[u8]) -> Result<Option<HeaderMap>, Malformed> {
         return Ok(None);
     }
     let malformed = Malformed("its trailers are no headers");
+    if fields::has_bare_line_feed(text) {
+        return Err(malformed);
+    }
     let mut lines = [httparse::EMPTY_HEADER; TRAILERS];
     let Ok(httparse::Status::Complete((_, lines))) = httparse::parse_headers(text, &mut lines) else {
         return Err(malformed);
@@ -191,6 +194,10 @@ mod tests {
             "1;a\nb\r\nx\r\n",
             "0\r\nno header\r\n\r\n",
             "0\r\na: \0\r\n\r\n",
+            "0\r\na: b\nc: d\r\n\r\n",
+            "0\r\na: b\r\n c\r\n\r\n",
+            "0\r\n\nGET / HTTP/1.1\r\n\r\n",
+            "1\r\nx\r\n\n0\r\n\r\n",
         ] {
             for size in 1..=text.len() {
                 let (mut chunks, mut data) = (Chunks::default(), Vec::new());
