@@ -222,7 +222,8 @@ impl UsageIndex {
     pub(crate) fn route(&self, change: &Change) {
         let Some(object) = change.object() else { return };
         let is_usage = object.key.group == GROUP && KINDS.contains(&object.key.kind.as_str());
-        if !differs(change, READ) && !(is_usage && differs(change, &[&["spec"]])) {
+        let matters = differs(change, READ) || is_usage && differs(change, &[&["spec"]]);
+        if !matters {
             return;
         }
         let mut inner = self.lock();

@@ -192,6 +192,11 @@ async fn watch<O, T>(
                 (key, None) => Event::Gone(key),
             },
             Ok(watcher::Event::Delete(object)) => Event::Gone(read(object).0),
+            // A server keeps the changes of a while; whoever is behind that lists again.
+            Err(watcher::Error::WatchError(status)) if status.code == 410 => {
+                tracing::debug!(%status, "a watch of the control plane begins anew");
+                continue;
+            }
             Err(error) => {
                 tracing::warn!(%error, "a watch of the control plane is interrupted");
                 continue;
