@@ -230,18 +230,22 @@ mod tests {
         assert!(!of_composed(&change(Some(without), Some(replica()))));
     }
 
-    /// Runs the compositions of an example's composites with required objects that have nothing but what the table
-    /// says is read of them, and compares.
-    #[test]
-    fn compositions_read_no_more_than_the_table_says() {
+    /// All objects of an example at rest.
+    fn canary() -> Vec<Arc<Stored>> {
         let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/canary");
         let texts =
             ["platform.yaml", "model.yaml"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
         let objects = texts.iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).unwrap());
         let mut simulation = Simulation::new(objects, Options::default());
         assert!(simulation.run().converged);
-        let all: Vec<Arc<Stored>> =
-            simulation.world().iter().map(|object| stored(object.body.clone())).collect();
+        simulation.world().iter().map(|object| stored(object.body.clone())).collect()
+    }
+
+    /// Runs the compositions of an example's composites with required objects that have nothing but what the table
+    /// says is read of them, and compares.
+    #[test]
+    fn compositions_read_no_more_than_the_table_says() {
+        let all = canary();
         let mut compared = 0;
         for reads in READS {
             for composite in all.iter().filter(|object| object.key.kind == reads.composite) {
@@ -258,14 +262,7 @@ mod tests {
 
     #[test]
     fn a_deployment_with_its_places_needs_no_replicas_but_its_own() {
-        let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/canary");
-        let texts =
-            ["platform.yaml", "model.yaml"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
-        let objects = texts.iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).unwrap());
-        let mut simulation = Simulation::new(objects, Options::default());
-        assert!(simulation.run().converged);
-        let all: Vec<Arc<Stored>> =
-            simulation.world().iter().map(|object| stored(object.body.clone())).collect();
+        let all = canary();
         let replicas = all.iter().filter(|object| object.key.kind == "ModelReplica").count();
         let deployments: Vec<_> = all.iter().filter(|object| object.key.kind == "ModelDeployment").collect();
         assert!(deployments.len() > 1, "{deployments:?}");

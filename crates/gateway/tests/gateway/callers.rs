@@ -97,13 +97,7 @@ async fn requests_and_tokens_per_minute_are_limited_with_the_time_to_wait() {
 
 #[tokio::test]
 async fn a_caller_has_only_so_many_requests_at_a_time() {
-    let (feed, mut feeds) = tokio::sync::mpsc::unbounded_channel();
-    let endpoint = Endpoint::serving(move |_| {
-        let (sender, body) = channel();
-        feed.send(sender).unwrap();
-        Box::pin(async { Response::new(body) })
-    })
-    .await;
+    let (endpoint, mut feeds) = Endpoint::fed().await;
     let limits = CallerLimits { concurrent_requests: Some(1), ..CallerLimits::default() };
     let gateway =
         Running::start(with_callers(&endpoint, vec![caller("key", AllowedServices::All, limits)])).await;

@@ -119,13 +119,7 @@ async fn connections_last_as_the_client_asks() {
 
 #[tokio::test]
 async fn an_old_client_reads_a_stream_until_the_connection_closes() {
-    let (feed, mut feeds) = tokio::sync::mpsc::unbounded_channel();
-    let endpoint = Endpoint::serving(move |_| {
-        let (sender, body) = channel();
-        feed.send(sender).unwrap();
-        Box::pin(async { Response::new(body) })
-    })
-    .await;
+    let (endpoint, mut feeds) = Endpoint::fed().await;
     let gateway = Running::start(on(&endpoint)).await;
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     let request = "GET /ml-team/chat/x HTTP/1.0\r\nhost: g\r\nconnection: keep-alive\r\n\r\n";
@@ -263,18 +257,7 @@ async fn answers_to_head_have_no_body() {
 
 #[tokio::test]
 async fn while_stopping_answers_say_that_the_connection_closes() {
-    let (arrived, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
-    let release = std::sync::Arc::new(tokio::sync::Notify::new());
-    let wait = release.clone();
-    let endpoint = Endpoint::serving(move |_| {
-        arrived.send(()).unwrap();
-        let wait = wait.clone();
-        Box::pin(async move {
-            wait.notified().await;
-            Response::new(full("done"))
-        })
-    })
-    .await;
+    let (endpoint, mut arrivals, release) = Endpoint::held().await;
     let gateway = Running::start(on(&endpoint)).await;
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     stream.write_all(b"GET /ml-team/chat/x HTTP/1.1\r\nhost: g\r\n\r\n").await.unwrap();

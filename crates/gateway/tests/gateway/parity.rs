@@ -1,6 +1,5 @@
 //! What upstream's gateway does, and what HTTP asks of any proxy (issue 7, item 1).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -312,18 +311,7 @@ async fn a_service_without_endpoints_says_so() {
 
 #[tokio::test]
 async fn stopping_waits_for_requests_under_way_and_takes_no_new_ones() {
-    let release = Arc::new(tokio::sync::Notify::new());
-    let (arrived, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
-    let wait = release.clone();
-    let endpoint = Endpoint::serving(move |_| {
-        arrived.send(()).unwrap();
-        let wait = wait.clone();
-        Box::pin(async move {
-            wait.notified().await;
-            Response::new(full("done"))
-        })
-    })
-    .await;
+    let (endpoint, mut arrivals, release) = Endpoint::held().await;
     let gateway = Running::start(on(&endpoint)).await;
     let address = gateway.address;
     let idle = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -167,13 +167,7 @@ async fn an_endpoint_that_does_not_answer_in_time_is_given_up() {
 
 #[tokio::test]
 async fn a_stream_that_pauses_for_too_long_is_cut_off() {
-    let (feed, mut feeds) = tokio::sync::mpsc::unbounded_channel();
-    let endpoint = Endpoint::serving(move |_| {
-        let (sender, body) = channel();
-        feed.send(sender).unwrap();
-        Box::pin(async { Response::new(body) })
-    })
-    .await;
+    let (endpoint, mut feeds) = Endpoint::fed().await;
     let mut service = chat(vec![(1, vec![endpoint.config("slow")])]);
     service.policy.timeouts = Timeouts { idle: Duration::from_millis(200), ..Timeouts::default() };
     let gateway = Running::start(only(service)).await;

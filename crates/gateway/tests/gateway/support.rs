@@ -18,6 +18,7 @@ use modelplane_gateway::routes::config::{Address, EndpointConfig, EntryConfig, S
 use modelplane_gateway::{Gateway, Options, RouteSink, Snapshot};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -102,6 +103,33 @@ impl Drop for Endpoint {
 type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Reply>> + Send + Sync>;
 
 impl Endpoint {
+    /// One whose answers are fed by the test, each over the channel it gets for it.
+    pub(crate) async fn fed() -> (Self, UnboundedReceiver<tokio::sync::mpsc::Sender<Frame<Bytes>>>) {
+        let (feed, feeds) = tokio::sync::mpsc::unbounded_channel();
+        let endpoint = Self::serving(move |_| {
+            let (sender, body) = channel();
+            feed.send(sender).unwrap();
+            Box::pin(async { Response::new(body) })
+        });
+        (endpoint.await, feeds)
+    }
+
+    /// One that tells of each request and answers `done` when it is let.
+    pub(crate) async fn held() -> (Self, UnboundedReceiver<()>, Arc<tokio::sync::Notify>) {
+        let (arrived, arrivals) = tokio::sync::mpsc::unbounded_channel();
+        let release = Arc::new(tokio::sync::Notify::new());
+        let wait = release.clone();
+        let endpoint = Self::serving(move |_| {
+            arrived.send(()).unwrap();
+            let wait = wait.clone();
+            Box::pin(async move {
+                wait.notified().await;
+                Response::new(full("done"))
+            })
+        });
+        (endpoint.await, arrivals, release)
+    }
+
     /// An endpoint that reads requests whole, remembers them and answers with its name.
     pub(crate) async fn named(name: &'static str) -> Self {
         Self::answering(move |_| Response::new(full(name))).await
