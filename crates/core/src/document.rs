@@ -91,15 +91,8 @@ impl<'a> Document<'a> {
 
     /// Decodes the document into `T`, borrowing strings where `T` can; the error names the field.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, DecodeError> {
-        // The path costs time to track, so it is only worked out once decoding has failed.
-        T::deserialize(deserialize::Deserializer::new(*self)).map_err(|plain| {
-            let tracked: Result<T, _> =
-                serde_path_to_error::deserialize(deserialize::Deserializer::tracked(*self));
-            match tracked {
-                Err(error) => DecodeError::at(error.path(), error.inner()),
-                Ok(_) => DecodeError { path: String::new(), message: plain.to_string() },
-            }
-        })
+        T::deserialize(deserialize::Deserializer::new(*self))
+            .map_err(|error| DecodeError { path: error.path(), message: error.to_string() })
     }
 
     /// The value under a path of object keys; `None` if any step is missing, null or not an object.
@@ -163,11 +156,6 @@ impl Default for Document<'_> {
 }
 
 impl DecodeError {
-    fn at(path: &serde_path_to_error::Path, error: &deserialize::Error) -> Self {
-        let path = path.to_string();
-        Self { path: if path == "." { String::new() } else { path }, message: error.to_string() }
-    }
-
     /// The same error seen from the object that holds the value under `parents`.
     #[must_use]
     pub fn below(mut self, parents: &[&str]) -> Self {

@@ -11,20 +11,69 @@ const MAX_DEPTH: u16 = 128;
 /// Name under which [`Document`] asks for the raw bytes instead of a decoded value.
 pub(super) const RAW: &str = "$modelplane::Document";
 
-/// Why a document could not be decoded.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Error(String);
+/// Why a document could not be decoded, and where. It is one pointer, because every step of decoding returns it.
+#[derive(Debug, Clone)]
+pub(super) struct Error(Box<Fault>);
+
+#[derive(Debug, Clone)]
+struct Fault {
+    message: String,
+    /// The way to the offending value, innermost step first: each level adds its own as the error passes.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Field(Box<str>),
+    Item(usize),
+}
+
+impl Error {
+    fn new(message: impl Into<String>) -> Self {
+        Self(Box::new(Fault { message: message.into(), steps: Vec::new() }))
+    }
+
+    #[cold]
+    fn inside(mut self, step: Step) -> Self {
+        self.0.steps.push(step);
+        self
+    }
+
+    /// The dotted path of the offending value, empty for the document itself.
+    pub(super) fn path(&self) -> String {
+        let mut path = String::new();
+        for step in self.0.steps.iter().rev() {
+            match step {
+                Step::Field(name) => {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(name);
+                }
+                Step::Item(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        path
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        Self::new(message.to_string())
     }
 }
 
 impl From<wire::Malformed> for Error {
     fn from(error: wire::Malformed) -> Self {
-        Self(error.to_string())
+        Self::new(error.to_string())
     }
 }
 
@@ -32,18 +81,11 @@ impl From<wire::Malformed> for Error {
 pub(super) struct Deserializer<'a> {
     document: Document<'a>,
     depth: u16,
-    /// Whether field names are given as text, for an error's path, and not just as bytes.
-    named: bool,
 }
 
 impl<'a> Deserializer<'a> {
     pub(super) fn new(document: Document<'a>) -> Self {
-        Self { document, depth: 0, named: false }
-    }
-
-    /// A slower one whose field names a path tracker can see.
-    pub(super) fn tracked(document: Document<'a>) -> Self {
-        Self { document, depth: 0, named: true }
+        Self { document, depth: 0 }
     }
 
     #[inline]
@@ -56,14 +98,14 @@ impl<'a> Deserializer<'a> {
 
     fn descend(&self) -> Result<u16, Error> {
         if self.depth >= MAX_DEPTH {
-            return Err(Error(format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(Error::new(format!("nested deeper than {MAX_DEPTH} levels")));
         }
         Ok(self.depth + 1)
     }
 }
 
 fn text(bytes: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(bytes).map_err(|_| Error("a string is not valid UTF-8".to_owned()))
+    std::str::from_utf8(bytes).map_err(|_| Error::new("a string is not valid UTF-8"))
 }
 
 /// The integer a double stands for, if it is one.
@@ -89,16 +131,11 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de> {
             Scalar::String(bytes) => visitor.visit_borrowed_str(text(bytes)?),
             Scalar::Struct(bytes) => {
                 let depth = self.descend()?;
-                visitor.visit_map(Entries {
-                    reader: Reader::new(bytes),
-                    value: &[],
-                    depth,
-                    named: self.named,
-                })
+                visitor.visit_map(Entries { reader: Reader::new(bytes), key: &[], value: &[], depth })
             }
             Scalar::List(bytes) => {
                 let depth = self.descend()?;
-                visitor.visit_seq(Items { reader: Reader::new(bytes), depth, named: self.named })
+                visitor.visit_seq(Items { reader: Reader::new(bytes), next: 0, depth })
             }
         }
     }
@@ -130,7 +167,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de> {
     ) -> Result<V::Value, Error> {
         match self.scalar()? {
             Scalar::String(bytes) => visitor.visit_enum(text(bytes)?.into_deserializer()),
-            _ => Err(Error(format!("expected one of {} for {name}", variants.join(", ")))),
+            _ => Err(Error::new(format!("expected one of {} for {name}", variants.join(", ")))),
         }
     }
 
@@ -147,9 +184,9 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de> {
 
 struct Entries<'a> {
     reader: Reader<'a>,
+    key: &'a [u8],
     value: &'a [u8],
     depth: u16,
-    named: bool,
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'de> {
@@ -158,21 +195,21 @@ impl<'de> de::MapAccess<'de> for Entries<'de> {
     #[inline]
     fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let Some((key, value)) = wire::next_entry(&mut self.reader)? else { return Ok(None) };
-        self.value = value;
-        seed.deserialize(Key { bytes: key, named: self.named }).map(Some)
+        (self.key, self.value) = (key, value);
+        seed.deserialize(Key { bytes: key }).map(Some)
     }
 
     #[inline]
     fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let document = Document::from_value(self.value);
-        seed.deserialize(Deserializer { document, depth: self.depth, named: self.named })
+        seed.deserialize(Deserializer { document, depth: self.depth })
+            .map_err(|error| error.inside(Step::Field(String::from_utf8_lossy(self.key).into())))
     }
 }
 
 /// An object's key: field names match on bytes, everything else needs valid UTF-8.
 struct Key<'a> {
     bytes: &'a [u8],
-    named: bool,
 }
 
 impl<'de> de::Deserializer<'de> for Key<'de> {
@@ -184,7 +221,7 @@ impl<'de> de::Deserializer<'de> for Key<'de> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.named { self.deserialize_any(visitor) } else { visitor.visit_borrowed_bytes(self.bytes) }
+        visitor.visit_borrowed_bytes(self.bytes)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -203,8 +240,8 @@ impl<'de> de::Deserializer<'de> for Key<'de> {
 
 struct Items<'a> {
     reader: Reader<'a>,
+    next: usize,
     depth: u16,
-    named: bool,
 }
 
 impl<'de> de::SeqAccess<'de> for Items<'de> {
@@ -213,8 +250,11 @@ impl<'de> de::SeqAccess<'de> for Items<'de> {
     #[inline]
     fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         let Some(item) = wire::next_item(&mut self.reader)? else { return Ok(None) };
-        let document = Document::from_value(item);
-        seed.deserialize(Deserializer { document, depth: self.depth, named: self.named }).map(Some)
+        let (document, index) = (Document::from_value(item), self.next);
+        self.next += 1;
+        seed.deserialize(Deserializer { document, depth: self.depth })
+            .map(Some)
+            .map_err(|error| error.inside(Step::Item(index)))
     }
 }
 
@@ -236,7 +276,7 @@ impl<'de> de::MapAccess<'de> for Raw<'de> {
     }
 
     fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let document = self.document.take().ok_or_else(|| Error("no value left".to_owned()))?;
+        let document = self.document.take().ok_or_else(|| Error::new("no value left"))?;
         seed.deserialize(de::value::BorrowedBytesDeserializer::new(document.bytes))
     }
 }

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -87,6 +88,40 @@ fn errors_name_the_field() {
     let error = Document::from_struct(&bytes).decode::<Probe>().expect_err("a word is no integer");
     assert_eq!(error.path, "spec.list[1]");
     assert!(error.message.contains("two"), "{error}");
+}
+
+#[test]
+fn errors_name_every_step_to_the_value() {
+    type Nested = BTreeMap<String, Vec<Vec<BTreeMap<String, bool>>>>;
+    for (value, path) in [
+        (json!({"a": [[], [{"x": true}, {"y.z/w": 1}]]}), "a[1][1].y.z/w"),
+        (json!({"a": [3]}), "a[0]"),
+        (json!({"a": {}}), "a"),
+        (json!([]), ""),
+    ] {
+        let bytes = encode_value(&value).expect("encodable");
+        let error = Document::from_value(&bytes).decode::<Nested>().expect_err("not what is asked for");
+        assert_eq!(error.path, path, "{value}");
+    }
+    #[derive(Deserialize, Debug)]
+    #[expect(dead_code, reason = "only the error is looked at")]
+    struct Strict {
+        spec: Only,
+    }
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only the error is looked at")]
+    struct Only {
+        needed: bool,
+    }
+    for (spec, message) in [
+        (json!({}), "missing field `needed`"),
+        (json!({"neeeded": true}), "unknown field `neeeded`, expected `needed`"),
+    ] {
+        let bytes = encode(&json!({"spec": spec})).expect("encodable");
+        let error = Document::from_struct(&bytes).decode::<Strict>().expect_err("a field is wrong");
+        assert_eq!((error.path.as_str(), error.message.as_str()), ("spec", message));
+    }
 }
 
 #[test]
