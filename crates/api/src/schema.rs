@@ -17,36 +17,51 @@ use serde_json::{Map, Value, json};
 
 use crate::kind::{ALL, KindInfo, Object};
 
-/// The schemas of one kind, derived once.
+/// The schemas of one kind, each derived when it is first asked for: a process seldom needs more than one of them.
 struct Schemas {
-    strict: Value,
-    normalized: Value,
-    published: Value,
-    installed: Value,
+    strict: OnceLock<Value>,
+    normalized: OnceLock<Value>,
+    published: OnceLock<Value>,
 }
 
-/// One entry for each kind of [`ALL`], filled in when it is first asked for.
-static SCHEMAS: [OnceLock<Schemas>; ALL.len()] = [const { OnceLock::new() }; ALL.len()];
+/// One entry for each kind of [`ALL`].
+static SCHEMAS: [Schemas; ALL.len()] =
+    [const { Schemas { strict: OnceLock::new(), normalized: OnceLock::new(), published: OnceLock::new() } };
+        ALL.len()];
 
 /// The schema of a kind's objects in the newer shape of the API alone.
 pub fn strict(info: &KindInfo) -> &'static Value {
-    &schemas(info).strict
+    schemas(info).strict.get_or_init(info.schema)
 }
 
 /// The schema of a kind's objects as it is published: it also accepts the older shape of the API.
 pub fn published(info: &KindInfo) -> &'static Value {
-    &schemas(info).published
+    schemas(info).published.get_or_init(|| in_both_shapes(info))
 }
 
 /// The schema that a normalized object is checked against: the newer shape, the one older field that
 /// [`crate::normalize`] keeps, and the fields that Crossplane adds.
 pub fn normalized(info: &KindInfo) -> &'static Value {
-    &schemas(info).normalized
+    schemas(info).normalized.get_or_init(|| {
+        let mut schema = (info.schema)();
+        older_shape::accept_project(info, &mut schema);
+        crossplane::add(info, &mut schema);
+        schema
+    })
 }
 
-/// The published schema with the fields that Crossplane adds: what an API server serves.
-pub fn installed(info: &KindInfo) -> &'static Value {
-    &schemas(info).installed
+/// The published schema with the fields that Crossplane adds: what an API server serves. It is derived at each
+/// call, because whoever installs it needs it once.
+pub fn installed(info: &KindInfo) -> Value {
+    let mut schema = in_both_shapes(info);
+    crossplane::add(info, &mut schema);
+    schema
+}
+
+fn in_both_shapes(info: &KindInfo) -> Value {
+    let mut schema = (info.schema)();
+    older_shape::accept(info, &mut schema);
+    schema
 }
 
 /// The schemas of a kind.
@@ -55,17 +70,7 @@ fn schemas(info: &KindInfo) -> &'static Schemas {
         .iter()
         .position(|row| row.kind == info.kind && row.group == info.group)
         .expect("a KindInfo can only come from the table of kinds: some of its fields are private");
-    SCHEMAS[position].get_or_init(|| {
-        let strict = (info.schema)();
-        let mut normalized = strict.clone();
-        older_shape::accept_project(info, &mut normalized);
-        crossplane::add(info, &mut normalized);
-        let mut published = strict.clone();
-        older_shape::accept(info, &mut published);
-        let mut installed = published.clone();
-        crossplane::add(info, &mut installed);
-        Schemas { strict, normalized, published, installed }
-    })
+    &SCHEMAS[position]
 }
 
 /// The schema of the objects of one kind: `spec` (required) and `status`.

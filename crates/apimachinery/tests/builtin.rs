@@ -24,7 +24,7 @@ fn references_are_followed_and_recursion_ends() {
     );
     let ports = &containers.items.as_ref().expect("a list").properties["ports"];
     let protocol = &ports.items.as_ref().expect("a list").properties["protocol"];
-    assert_eq!(protocol.default, Some(json!("TCP")));
+    assert_eq!(protocol.default.as_deref(), Some(&json!("TCP")));
     let definition =
         find("apiextensions.k8s.io", "v1", "CustomResourceDefinition").expect("it is built in").schema();
     let versions = definition.properties["spec"].properties["versions"].items.as_ref().expect("a list");

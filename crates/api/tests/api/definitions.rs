@@ -222,7 +222,7 @@ fn schemas_are_structural() {
         }
     }
     for info in kind::ALL {
-        walk(schema::installed(info), info.kind);
+        walk(&schema::installed(info), info.kind);
     }
 }
 

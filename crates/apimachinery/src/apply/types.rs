@@ -4,7 +4,6 @@
 //! unknown fields, and values without a schema, are merged field by field, their lists as a whole.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -242,7 +241,7 @@ impl<'a> ListShape<'a> {
     }
 
     fn key_default(&self, key: &str) -> Option<&'a Value> {
-        self.item_schema?.properties.get(key)?.default.as_ref()
+        self.item_schema?.properties.get(key)?.default.as_deref()
     }
 }
 
@@ -299,15 +298,16 @@ pub fn object_metadata() -> &'static Schema {
             additional_properties: Additional::Schema(Box::new(of_kind(Kind::String))),
             ..of_kind(Kind::Object)
         };
-        let owner = object_of(&[
+        let owner = [
             ("apiVersion", Kind::String),
             ("blockOwnerDeletion", Kind::Boolean),
             ("controller", Kind::Boolean),
             ("kind", Kind::String),
             ("name", Kind::String),
             ("uid", Kind::String),
-        ]);
-        let mut metadata = object_of(&[
+        ];
+        let owner = object_of(owner.map(|(name, kind)| (name, of_kind(kind))));
+        let plain = [
             ("creationTimestamp", Kind::String),
             ("deletionGracePeriodSeconds", Kind::Integer),
             ("deletionTimestamp", Kind::String),
@@ -318,7 +318,7 @@ pub fn object_metadata() -> &'static Schema {
             ("resourceVersion", Kind::String),
             ("selfLink", Kind::String),
             ("uid", Kind::String),
-        ]);
+        ];
         let list = |items: Schema, list_type, keys: &[&str]| Schema {
             items: Some(Box::new(items)),
             list_type,
@@ -327,25 +327,22 @@ pub fn object_metadata() -> &'static Schema {
         };
         let mut owners = list(Schema { map_type: MapType::Atomic, ..owner }, ListType::Map, &["uid"]);
         owners.patch_strategy.merge = true;
-        owners.patch_strategy.merge_key = Some("uid".to_owned());
+        owners.patch_strategy.merge_key = Some("uid".into());
         let mut finalizers = list(of_kind(Kind::String), ListType::Set, &[]);
         finalizers.patch_strategy.merge = true;
         let managed = list(of_kind(Kind::Object), ListType::Atomic, &[]);
-        for (name, schema) in [
+        let structured = [
             ("annotations", labels()),
             ("labels", labels()),
             ("ownerReferences", owners),
             ("finalizers", finalizers),
             ("managedFields", managed),
-        ] {
-            metadata.properties.insert(name.to_owned(), Box::new(schema));
-        }
-        metadata
+        ];
+        let plain = plain.map(|(name, kind)| (name, of_kind(kind)));
+        object_of(plain.into_iter().chain(structured))
     })
 }
 
-fn object_of(fields: &[(&str, Kind)]) -> Schema {
-    let properties: BTreeMap<String, Box<Schema>> =
-        fields.iter().map(|(name, kind)| ((*name).to_owned(), Box::new(of_kind(*kind)))).collect();
-    Schema { properties, ..of_kind(Kind::Object) }
+fn object_of(fields: impl IntoIterator<Item = (&'static str, Schema)>) -> Schema {
+    Schema { properties: fields.into_iter().collect(), ..of_kind(Kind::Object) }
 }

@@ -5,13 +5,14 @@
 
 mod cells;
 mod columns;
+mod definitions;
 mod kinds;
 mod schemas;
 mod time;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::apply::Reset;
 use crate::schema::Schema;
@@ -113,9 +114,14 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     schemas::get(group, version, kind)
 }
 
-/// The definitions of all kinds as OpenAPI v3 components, for discovery documents.
+/// The name of a kind's OpenAPI definition.
+pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<&'static str> {
+    definitions::name_of(group, version, kind)
+}
+
+/// An OpenAPI v3 component, for discovery documents.
 ///
 /// References are by definition name, without `#/components/schemas/`.
-pub fn definitions() -> &'static Map<String, Value> {
-    schemas::definitions()
+pub fn definition(name: &str) -> Option<Value> {
+    definitions::get(name)
 }

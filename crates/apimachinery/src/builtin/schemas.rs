@@ -1,13 +1,12 @@
-//! Reads the vendored schemas, following references.
+//! Reads the schemas of kinds from their definitions, following references.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value, json};
 
+use super::definitions;
 use crate::schema::{Additional, Kind, Schema};
-
-const DEFINITIONS: &str = include_str!("../../../../third_party/kubernetes/schemas.json");
 
 /// References are followed this deep: deeper than any but the schema of schemas goes.
 const MAX_DEPTH: usize = 40;
@@ -32,70 +31,66 @@ fn anything() -> Value {
     json!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
-pub(super) fn definitions() -> &'static Map<String, Value> {
-    static PARSED: OnceLock<Map<String, Value>> = OnceLock::new();
-    PARSED.get_or_init(|| serde_json::from_str(DEFINITIONS).unwrap_or_default())
-}
-
 pub(super) fn get(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     static READ: OnceLock<Mutex<HashMap<&'static str, Arc<Schema>>>> = OnceLock::new();
-    let (name, definition) = definitions().iter().find(|(_, definition)| {
-        let kinds = definition["x-kubernetes-group-version-kind"].as_array();
-        kinds
-            .into_iter()
-            .flatten()
-            .any(|known| known["group"] == group && known["version"] == version && known["kind"] == kind)
-    })?;
+    let name = definitions::name_of(group, version, kind)?;
     let mut read = READ.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    let schema = read.entry(name).or_insert_with(|| {
-        let mut path = vec![name.as_str()];
-        Arc::new(Schema::trusted(&resolved(definition, &mut path)))
-    });
-    Some(Arc::clone(schema))
+    if let Some(schema) = read.get(name) {
+        return Some(Arc::clone(schema));
+    }
+    let mut path = vec![name.to_owned()];
+    let schema = Arc::new(Schema::trusted(&resolved(definitions::get(name)?, &mut path)));
+    read.insert(name, Arc::clone(&schema));
+    Some(schema)
 }
 
 /// A schema with what it refers to in place of references; `path` are the definitions around it.
-fn resolved<'d>(schema: &'d Value, path: &mut Vec<&'d str>) -> Value {
-    let Some(object) = schema.as_object() else { return schema.clone() };
-    let mut out = match object.get("$ref").and_then(Value::as_str) {
-        Some(name) => definition(name, path),
-        None => Map::new(),
+fn resolved(schema: Value, path: &mut Vec<String>) -> Value {
+    let Value::Object(mut object) = schema else { return schema };
+    let mut out = match object.remove("$ref") {
+        Some(Value::String(name)) => definition(name, path),
+        _ => Map::new(),
     };
     for (keyword, value) in object {
         let value = match keyword.as_str() {
-            "$ref" => continue,
-            "properties" => {
-                let fields = value.as_object().into_iter().flatten();
-                Value::Object(fields.map(|(name, schema)| (name.clone(), resolved(schema, path))).collect())
-            }
+            "properties" => match value {
+                Value::Object(mut fields) => {
+                    fields.values_mut().for_each(|field| *field = resolved(field.take(), path));
+                    Value::Object(fields)
+                }
+                other => other,
+            },
             "items" | "additionalProperties" => resolved(value, path),
             // Go's decoder takes an empty text too, unlike the format of custom resources.
             "format" if value == "byte" => {
                 out.insert("pattern".to_owned(), BASE64.into());
                 continue;
             }
-            _ => value.clone(),
+            _ => value,
         };
-        out.insert(keyword.clone(), value);
+        out.insert(keyword, value);
     }
     Value::Object(out)
 }
 
-fn definition<'d>(name: &'d str, path: &mut Vec<&'d str>) -> Map<String, Value> {
+fn definition(name: String, path: &mut Vec<String>) -> Map<String, Value> {
     let special = SPECIAL.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, text)| *text);
     let special = special.and_then(|text| serde_json::from_str(text).ok());
-    let recursive = path.contains(&name) || path.len() > MAX_DEPTH;
-    let found = match (special, definitions().get(name)) {
-        (Some(special), _) => special,
-        (None, Some(definition))
-            if !recursive && definition.as_object().is_some_and(|known| !known.is_empty()) =>
-        {
-            path.push(name);
-            let found = resolved(definition, path);
-            path.pop();
-            found
-        }
-        _ => anything(),
+    let is_recursive = path.contains(&name) || path.len() > MAX_DEPTH;
+    let known =
+        || definitions::get(&name).filter(|known| known.as_object().is_some_and(|known| !known.is_empty()));
+    let found = match special {
+        Some(special) => special,
+        None if is_recursive => anything(),
+        None => match known() {
+            Some(definition) => {
+                path.push(name);
+                let found = resolved(definition, path);
+                path.pop();
+                found
+            }
+            None => anything(),
+        },
     };
     match found {
         Value::Object(found) => found,
@@ -106,16 +101,16 @@ fn definition<'d>(name: &'d str, path: &mut Vec<&'d str>) -> Map<String, Value> 
 /// A Go struct of this schema in which nothing is set, as JSON.
 pub(super) fn zero(schema: &Schema) -> Value {
     let mut fields = Map::new();
-    for (name, field) in &schema.properties {
-        let value = match &field.default {
+    for (name, field) in schema.properties.iter() {
+        let value = match field.default.as_deref() {
             Some(Value::Object(_)) => zero(field),
             Some(Value::String(_)) => json!(""),
             Some(Value::Bool(_)) => json!(false),
             Some(Value::Number(_)) => json!(0),
-            None if schema.checks.required.contains(name) => Value::Null,
+            None if schema.checks.required.iter().any(|required| required == name) => Value::Null,
             _ => continue,
         };
-        fields.insert(name.clone(), value);
+        fields.insert(name.to_owned(), value);
     }
     Value::Object(fields)
 }
@@ -137,11 +132,12 @@ pub(super) fn normalize(schema: &Schema, value: &mut Value) {
                 !(value.is_null() || is_empty_collection(field, value))
                     || schema.checks.required.contains(name)
             });
-            for (name, field) in &schema.properties {
-                if let (Some(Value::Object(_)), false) = (&field.default, fields.contains_key(name)) {
+            for (name, field) in schema.properties.iter() {
+                if let (Some(Value::Object(_)), false) = (field.default.as_deref(), fields.contains_key(name))
+                {
                     let mut value = json!({});
                     normalize(field, &mut value);
-                    fields.insert(name.clone(), value);
+                    fields.insert(name.to_owned(), value);
                 }
             }
         }

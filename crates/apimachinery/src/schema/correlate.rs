@@ -93,7 +93,7 @@ impl<'v> Former<'v> {
         if schema.list_type != ListType::Map {
             return Self::None;
         }
-        let keys = schema.list_map_keys.as_slice();
+        let keys = &*schema.list_map_keys;
         let mut items = HashMap::with_capacity(old.len());
         for item in old {
             items.entry(identity(item, keys)).or_insert(item);

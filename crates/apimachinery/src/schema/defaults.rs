@@ -37,19 +37,19 @@ fn drop_nulls(schema: &Schema, value: &mut Value) {
 fn fill(schema: &Schema, value: &mut Value) {
     let replaced = |inner: &Schema, value: &mut Value| {
         if value.is_null() && !inner.nullable {
-            *value = inner.default.clone().unwrap_or_default();
+            *value = inner.default.as_deref().cloned().unwrap_or_default();
         }
     };
     match value {
         Value::Object(fields) => {
-            for (name, property) in &schema.properties {
+            for (name, property) in schema.properties.iter() {
                 if !property.holds.defaults {
                     continue;
                 }
                 if let Some(default) = &property.default {
                     match fields.get_mut(name) {
                         None => {
-                            fields.insert(name.clone(), default.clone());
+                            fields.insert(name.to_owned(), (**default).clone());
                         }
                         Some(value) => replaced(property, value),
                     }
@@ -94,7 +94,7 @@ fn level(schema: &mut Schema, place: &Place<'_>, is_root: bool, causes: &mut Vec
         level(items, &place.field("items"), false, causes);
     }
     let properties = place.field("properties");
-    for (name, property) in &mut schema.properties {
+    for (name, property) in schema.properties.iter_mut() {
         level(property, &properties.key(name), false, causes);
     }
 }

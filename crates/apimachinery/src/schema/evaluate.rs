@@ -77,7 +77,7 @@ impl Run {
                 for (name, value) in fields {
                     let (inner, place) = match (schema.properties.get(name), &schema.additional_properties) {
                         (Some(property), _) => (property, place.field(name)),
-                        (None, Additional::Schema(values)) => (values, place.key(name)),
+                        (None, Additional::Schema(values)) => (&**values, place.key(name)),
                         (None, _) => continue,
                     };
                     if !inner.holds.rules {

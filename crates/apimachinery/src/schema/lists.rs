@@ -57,7 +57,7 @@ fn repeated_keys(schema: &Schema, items: &[Value], place: &Place<'_>, causes: &m
         causes.push(Cause::invalid(path, &items[index], detail));
         return;
     }
-    let keys = schema.list_map_keys.as_slice();
+    let keys = &*schema.list_map_keys;
     repeated(items.iter().map(|item| identity(item, keys)), |index| {
         let own = |key: &String| Some((key.clone(), items[index].get(key)?.clone()));
         let identity: Map<String, Value> = keys.iter().filter_map(own).collect();

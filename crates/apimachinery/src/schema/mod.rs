@@ -21,6 +21,7 @@ pub mod metadata;
 mod node;
 mod parse;
 mod path;
+mod properties;
 mod prune;
 pub mod publish;
 mod raw;
@@ -38,6 +39,7 @@ pub use cause::{Cause, CauseReason};
 pub(crate) use go_text::go_json;
 pub use node::{Additional, Kind, ListType, MapType, PatchStrategy, Schema};
 pub use path::FieldPath;
+pub use properties::Properties;
 /// Schemas nest at most this deep.
 pub use raw::MAXIMUM_DEPTH as MAXIMUM_SCHEMA_DEPTH;
 

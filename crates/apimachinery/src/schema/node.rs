@@ -1,6 +1,5 @@
 //! One node of a structural schema.
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
@@ -8,6 +7,7 @@ use modelplane_cel::pattern::Pattern;
 use serde_json::{Number, Value};
 
 use super::format::Format;
+use super::properties::Properties;
 use super::rules::Rules;
 
 /// The type of a value, where the schema names one.
@@ -90,7 +90,7 @@ pub struct PatchStrategy {
     /// `retainKeys`: keys that the patch does not name are dropped.
     pub replace_keys: bool,
     /// The key that identifies an item.
-    pub merge_key: Option<String>,
+    pub merge_key: Option<Box<str>>,
 }
 
 /// One node of a structural schema.
@@ -99,7 +99,7 @@ pub struct Schema {
     /// The type; `None` is any.
     pub kind: Option<Kind>,
     /// The fields of an object.
-    pub properties: BTreeMap<String, Box<Schema>>,
+    pub properties: Properties,
     /// What an object may hold beside `properties`.
     pub additional_properties: Additional,
     /// The schema of a list's items.
@@ -107,7 +107,7 @@ pub struct Schema {
     /// `x-kubernetes-list-type`.
     pub list_type: ListType,
     /// `x-kubernetes-list-map-keys`.
-    pub list_map_keys: Vec<String>,
+    pub list_map_keys: Box<[String]>,
     /// `x-kubernetes-map-type`.
     pub map_type: MapType,
     /// `x-kubernetes-patch-strategy` and `-merge-key`, which built-in kinds have.
@@ -121,7 +121,7 @@ pub struct Schema {
     /// Whether `null` is a value of its own.
     pub nullable: bool,
     /// The value of an absent field.
-    pub default: Option<Value>,
+    pub default: Option<Box<Value>>,
     /// The keywords that only check values.
     pub(crate) checks: Checks,
     /// The rules of this node.
@@ -203,7 +203,8 @@ impl Schema {
     /// The schema of a field, named or not.
     pub fn field(&self, name: &str) -> Option<&Schema> {
         match (self.properties.get(name), &self.additional_properties) {
-            (Some(field), _) | (None, Additional::Schema(field)) => Some(field),
+            (Some(field), _) => Some(field),
+            (None, Additional::Schema(values)) => Some(values),
             _ => None,
         }
     }

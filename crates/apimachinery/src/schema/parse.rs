@@ -1,7 +1,5 @@
 //! From the JSON of a schema to a [`Schema`].
 
-use std::collections::BTreeMap;
-
 use modelplane_cel::pattern::Pattern;
 use serde_json::Value;
 
@@ -11,6 +9,7 @@ use super::node::{
     Additional, Bound, Checks, Holds, Keywords, Kind, ListType, MapType, PatchStrategy, Schema,
 };
 use super::path::Place;
+use super::properties::Properties;
 use super::raw::{Raw, check_shapes};
 use super::rules::Rules;
 use super::{defaults, standard, structural};
@@ -74,8 +73,8 @@ impl Schema {
 fn read(raw: Raw<'_>) -> Schema {
     let kind = Kind::named(raw.text("type"));
     let items = raw.schema("items").map(|items| Box::new(read(items)));
-    let properties: BTreeMap<String, Box<Schema>> =
-        raw.named("properties").map(|(name, property)| (name.to_owned(), Box::new(read(property)))).collect();
+    let properties: Properties =
+        raw.named("properties").map(|(name, property)| (name, read(property))).collect();
     let additional_properties = match (raw.get("additionalProperties"), raw.schema("additionalProperties")) {
         (_, Some(values)) => Additional::Schema(Box::new(read(values))),
         (Some(Value::Bool(true)), None) => Additional::Any,
@@ -101,13 +100,13 @@ fn read(raw: Raw<'_>) -> Schema {
         patch_strategy: PatchStrategy {
             merge: has_strategy("merge"),
             replace_keys: has_strategy("retainKeys"),
-            merge_key: (!merge_key.is_empty()).then(|| merge_key.to_owned()),
+            merge_key: (!merge_key.is_empty()).then(|| merge_key.into()),
         },
         preserve_unknown_fields: raw.flag("x-kubernetes-preserve-unknown-fields"),
         embedded_resource: raw.flag("x-kubernetes-embedded-resource"),
         int_or_string: raw.flag("x-kubernetes-int-or-string"),
         nullable: raw.flag("nullable"),
-        default: raw.get("default").cloned(),
+        default: raw.get("default").cloned().map(Box::new),
         checks: checks(raw, kind),
         rules: Rules::default(),
         holds: Holds::default(),
@@ -127,7 +126,7 @@ pub(crate) fn holds(schema: &Schema) -> Holds {
         rules: !schema.rules.is_empty(),
         defaults: schema.default.is_some(),
     };
-    for child in schema.properties.values().chain(&schema.items) {
+    for child in schema.properties.values().chain(schema.items.as_deref()) {
         holds.add(child.holds);
     }
     if let Additional::Schema(values) = &schema.additional_properties {

@@ -160,9 +160,8 @@ impl Walk {
                     inner_context.forbids_defaults = Some(format!("in top-level {name}"));
                 }
             }
-            let inner = target
-                .as_mut()
-                .and_then(|(schema, count)| Some((schema.properties.get_mut(name)?.as_mut(), *count)));
+            let inner =
+                target.as_mut().and_then(|(schema, count)| Some((schema.properties.get_mut(name)?, *count)));
             self.level(property, &properties.key(name), &inner_context, inner);
         }
         if let Some(items) = raw.schema("items") {

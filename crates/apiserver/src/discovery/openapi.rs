@@ -154,29 +154,19 @@ fn version_3(registry: &Registry, group: &str, version: &str) -> Bytes {
 
 /// Adds a built-in kind's definition and all it refers to; gives its name.
 fn built_in(schemas: &mut Map<String, Value>, resource: &Resource, version: &Version) -> String {
-    let all = builtin::definitions();
-    let describes = |definition: &Value| {
-        let kinds = definition["x-kubernetes-group-version-kind"].as_array().into_iter().flatten();
-        kinds.into_iter().any(|kind| {
-            kind["group"] == resource.group.as_str()
-                && kind["version"] == version.name.as_str()
-                && kind["kind"] == resource.kind.as_str()
-        })
-    };
-    let Some((name, _)) = all.iter().find(|(_, definition)| describes(definition)) else {
+    let Some(name) = builtin::definition_name(&resource.group, &version.name, &resource.kind) else {
         return String::new();
     };
-    let mut wanted = vec![name.clone()];
+    let mut wanted = vec![name.to_owned()];
     while let Some(name) = wanted.pop() {
         if schemas.contains_key(&name) {
             continue;
         }
-        let Some(definition) = all.get(&name) else { continue };
-        let mut definition = definition.clone();
+        let Some(mut definition) = builtin::definition(&name) else { continue };
         point(&mut definition, &mut wanted);
         schemas.insert(name, definition);
     }
-    name.clone()
+    name.to_owned()
 }
 
 /// Makes references those of a document, and notes them. Definitions nest no deeper than their text does.
