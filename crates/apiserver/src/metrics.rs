@@ -55,6 +55,13 @@ pub(crate) struct Metrics {
 /// Counts a watcher until it is dropped.
 pub(crate) struct WatcherGuard(Gauge, Arc<AtomicUsize>);
 
+impl WatcherGuard {
+    /// The watches on the same resource, this one included.
+    pub(crate) fn watches(&self) -> i64 {
+        self.0.get()
+    }
+}
+
 impl Drop for WatcherGuard {
     fn drop(&mut self) {
         self.0.dec();

@@ -148,6 +148,39 @@ async fn a_revision_from_another_life_of_the_server_has_expired() {
 }
 
 #[tokio::test]
+async fn many_watches_see_what_one_sees() {
+    let (_server, caller) = setup().await;
+    let everything = format!("{WIDGETS}?watch=true");
+    let selected = format!("{WIDGETS}?watch=true&labelSelector=team%3Dx");
+    let mut alone = watch(&caller, &everything, "*/*").await;
+    create(&caller, "a", "x").await;
+    assert_eq!(alone.kinds_and_names(1).await, [pair("ADDED", "a")]);
+    let mut many = Vec::new();
+    for _ in 0..6 {
+        many.push(watch(&caller, &everything, "*/*").await);
+    }
+    let mut by_label = watch(&caller, &selected, "*/*").await;
+    for events in many.iter_mut().chain([&mut by_label]) {
+        assert_eq!(events.kinds_and_names(1).await, [pair("ADDED", "a")]);
+    }
+    let moved = json!({"metadata": {"labels": {"team": "y"}}});
+    caller.merge(&format!("{WIDGETS}/a"), &moved).await;
+    let seen = alone.next().await.unwrap();
+    assert_eq!(
+        (&seen["type"], &seen["object"]["metadata"]["labels"]),
+        (&json!("MODIFIED"), &json!({"team": "y"}))
+    );
+    for events in &mut many {
+        assert_eq!(events.next().await.unwrap(), seen);
+    }
+    let lost = by_label.next().await.unwrap();
+    assert_eq!(
+        (&lost["type"], &lost["object"]["metadata"]["labels"]),
+        (&json!("DELETED"), &json!({"team": "x"}))
+    );
+}
+
+#[tokio::test]
 async fn watches_end_when_the_definition_changes_or_the_server_stops() {
     let (server, caller) = setup().await;
     let mut events = watch(&caller, &format!("{WIDGETS}?watch=true"), "*/*").await;

@@ -3,6 +3,8 @@
 //! Which resource serves a kind is discovered once per group and version and remembered; a kind that is not
 //! served is looked up again at the next call, because definitions come and go. Nothing here retries.
 
+mod events;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -311,8 +313,8 @@ impl ApiClient {
         let query =
             format!("?watch=true&allowWatchBookmarks=true&resourceVersion={after}&timeoutSeconds={seconds}");
         let request = request("GET", &resource.collection(""), &query, None)?;
-        match tokio::time::timeout(PATIENCE, self.client.request_events(request)).await {
-            Ok(started) => Ok(started?),
+        match tokio::time::timeout(PATIENCE, self.client.request_stream(request)).await {
+            Ok(started) => Ok(events::events(started?)),
             Err(_) => Err(ClientError::Slow),
         }
     }

@@ -203,7 +203,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Retention {
-        Retention { events: 16 * 1024, bytes: 16 * 1024 * 1024, age: Duration::from_secs(10 * 60) }
+        Retention { events: 16 * 1024, bytes: 16 * 1024 * 1024, age: Duration::from_secs(5 * 60) }
     }
 }
 

@@ -15,7 +15,7 @@ const HEAD_LIMIT: usize = 1024;
 
 /// Serializes an object for the store.
 pub(crate) fn encode(object: &Value) -> Bytes {
-    let mut out = Vec::with_capacity(512);
+    let mut out = Vec::with_capacity(4096);
     let empty = Map::new();
     let fields = object.as_object().unwrap_or(&empty);
     out.extend_from_slice(b"{\"apiVersion\":");
@@ -29,7 +29,8 @@ pub(crate) fn encode(object: &Value) -> Bytes {
     out.push(b'}');
     write_fields(&mut out, fields, &["apiVersion", "kind", "metadata"], true);
     out.push(b'}');
-    Bytes::from(out)
+    // What grew has room to spare, and this is kept for as long as the object.
+    Bytes::copy_from_slice(&out)
 }
 
 fn write_fields(out: &mut Vec<u8>, fields: &Map<String, Value>, skipped: &[&str], follows: bool) {

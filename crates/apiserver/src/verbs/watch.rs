@@ -56,6 +56,10 @@ impl Kind {
     }
 }
 
+/// With so many watches on a resource its lines are rendered once for all of them, and kept with the events: for
+/// fewer the memory is worth more than the time.
+const SHARED_FROM: i64 = 5;
+
 /// An event's lines as they were rendered so far, by version.
 #[derive(Default)]
 struct Rendered(Mutex<Vec<(RenderedAs, Bytes)>>);
@@ -77,7 +81,7 @@ struct Watching {
     stopping: watch::Receiver<bool>,
     ended: bool,
     tables: usize,
-    _counted: WatcherGuard,
+    counted: WatcherGuard,
 }
 
 /// `GET` with `watch=true`.
@@ -141,7 +145,7 @@ pub(crate) fn watch(context: Context) -> ApiResult<Response<Body>> {
         everything: selection.is_everything(),
         closed: context.resource.closed.subscribe(),
         stopping: core.stopping.subscribe(),
-        _counted: core.metrics.watcher(&context.resource),
+        counted: core.metrics.watcher(&context.resource),
         context,
         selection,
         events,
@@ -233,7 +237,8 @@ impl Watching {
     fn take(&mut self, events: &[Arc<Event>]) {
         for event in events {
             let Some((kind, previous)) = self.judge(event) else { continue };
-            let line = if self.context.accept.view == View::Object {
+            let is_shared = self.context.accept.view == View::Object && self.counted.watches() >= SHARED_FROM;
+            let line = if is_shared {
                 shared_line(&self.context, event, kind, previous)
             } else {
                 let value = shown(event, previous);
