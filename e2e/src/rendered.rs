@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use modelplane_api::kind;
-use modelplane_api::names::COMPOSITION_RESOURCE_NAME_ANNOTATION;
+use modelplane_api::names::{COMPOSITE_LABEL, COMPOSITION_RESOURCE_NAME_ANNOTATION};
 use modelplane_api::normalize::normalize;
 use modelplane_core::simulate::{ObjectKey, Options, Simulation, composed_name};
 use serde_json::{Map, Value, json};
@@ -59,10 +59,6 @@ const MAY_DIFFER: &[Difference] = &[
     any("/metadata/generateName", "Crossplane's way to a name"),
     any("/metadata/finalizers", "they serve deletion, and `render` deletes nothing"),
     any("/metadata/annotations/e2e.modelplane.ai~1woken", "the harness wakes composites with it"),
-    any(
-        "/metadata/labels/crossplane.io~1composite",
-        "Crossplane names the outermost composite, on that itself, too; `render` names the one that composes",
-    ),
     any("/metadata/labels/crossplane.io~1in-use", "Crossplane marks what a usage protects"),
     of("Usage", "/metadata/annotations/crossplane.io~1usage-details", RESOLVED),
     of("ClusterUsage", "/metadata/annotations/crossplane.io~1usage-details", RESOLVED),
@@ -216,10 +212,23 @@ pub fn under_rendered_names(found: &[Value], expected: &Objects) -> Objects {
     renamed.sort_unstable();
     renamed.dedup();
     let under_names = found.iter().map(|object| {
-        let object = replaced(object, &renamed);
+        let object = without_own_label(replaced(object, &renamed));
         (Identity::of(&object), object)
     });
     under_names.collect()
+}
+
+/// An outermost composite without the label that names it: Crossplane puts it on that itself, too.
+fn without_own_label(mut object: Value) -> Value {
+    let is_controlled =
+        list(&object, "/metadata/ownerReferences").iter().any(|owner| owner["controller"] == true);
+    let own_name = object["metadata"]["name"].clone();
+    if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut)
+        && !is_controlled
+    {
+        labels.retain(|label, value| label != COMPOSITE_LABEL || *value != own_name);
+    }
+    object
 }
 
 /// The name that `render` gives each object, by unique id.

@@ -17,7 +17,7 @@ const MAX_REQUIREMENT_ROUNDS: usize = 5;
 
 /// Annotation that names a composed resource within its composite.
 pub(super) const RESOURCE_NAME_ANNOTATION: &str = "crossplane.io/composition-resource-name";
-/// Label that names the composite of a composed resource.
+/// Label that names the outermost composite above a composed resource.
 const COMPOSITE_LABEL: &str = "crossplane.io/composite";
 
 /// What a reconcile said.
@@ -257,7 +257,10 @@ fn complete(world: &World, mut body: Value, owner: &Owner, existing: Option<&Obj
         complete.insert("namespace".to_owned(), json!(owner.composite.namespace));
     }
     complete.extend(metadata);
-    complete.entry("labels").or_insert_with(|| json!({}))[COMPOSITE_LABEL] = json!(owner.composite.name);
+    let composite = world.get(&owner.composite);
+    let outermost = composite.and_then(|object| object.body["metadata"]["labels"][COMPOSITE_LABEL].as_str());
+    complete.entry("labels").or_insert_with(|| json!({}))[COMPOSITE_LABEL] =
+        json!(outermost.unwrap_or(&owner.composite.name));
     let old =
         existing.and_then(|key| world.get(key)).map(|object| object.body["metadata"]["annotations"].clone());
     let annotations = complete.entry("annotations").or_insert_with(|| json!({}));

@@ -134,3 +134,18 @@ fn what_stays_unready_holds_up_what_depends_on_it() {
     };
     assert!(!ready("InferenceGateway") && !ready("InferenceCluster"));
 }
+
+#[test]
+fn the_outermost_composite_names_all_that_is_composed_below_it() {
+    let mut simulation = Simulation::new([cluster("m")], Options::default());
+    assert!(simulation.run().converged);
+    let label = |object: &StoredObject| {
+        object.body["metadata"]["labels"]["crossplane.io/composite"].as_str().unwrap_or_default().to_owned()
+    };
+    let stack = simulation.world().of_kind("infrastructure.modelplane.ai", "ServingStack").next().expect("a stack");
+    let below =
+        |object: &&StoredObject| object.owner.as_ref().is_some_and(|owner| owner.composite == stack.key);
+    let labels: Vec<String> = simulation.world().iter().filter(below).map(label).collect();
+    assert!(stack.key.name != "m" && !labels.is_empty(), "{} {labels:?}", stack.key);
+    assert!(labels.iter().all(|label| label == "m"), "{labels:?}");
+}
