@@ -196,6 +196,14 @@ async fn lists_are_paged_consistently_and_selected() {
         items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&second), ["w3", "w4", "w5"], "the page shows the state of the first one");
+    assert_eq!(second["metadata"]["remainingItemCount"], 1);
+    let token = second["metadata"]["continue"].as_str().unwrap();
+    let last = caller.get(&format!("{WIDGETS}?limit=3&continue={token}")).await.value;
+    assert_eq!(names(&last), ["w6"]);
+    assert_eq!(
+        (&last["metadata"]["continue"], &last["metadata"]["remainingItemCount"]),
+        (&json!(null), &json!(null))
+    );
     let odd = caller.get(&format!("{WIDGETS}?labelSelector=odd%3Dtrue&limit=1")).await.value;
     assert_eq!((names(&odd), &odd["metadata"]["remainingItemCount"]), (vec!["w1".to_owned()], &json!(null)));
     let large = caller.get(&format!("{WIDGETS}?fieldSelector=spec.size%3Dlarge")).await;

@@ -163,10 +163,14 @@ impl State {
             _ => Bound::Included(request.prefix),
         };
         let limit = if request.limit == 0 { usize::MAX } else { request.limit };
+        let is_past = |end: &str| request.start_after.is_some_and(|after| after >= end);
+        let end = end_of(request.prefix).filter(|end| !is_past(end));
+        let is_bounded = end.is_some();
+        let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut visible = self
             .objects
-            .range::<str, _>((start, Bound::Unbounded))
-            .take_while(|(key, _)| key.starts_with(request.prefix))
+            .range::<str, _>((start, end))
+            .take_while(|(key, _)| is_bounded || key.starts_with(request.prefix))
             .filter_map(|(key, versions)| Some((key, versions.at(revision)?)));
         let entries: Vec<Entry> =
             visible.by_ref().take(limit).filter_map(|(key, version)| version.entry(key)).collect();
@@ -323,6 +327,14 @@ impl Version {
             modified: self.modified,
         })
     }
+}
+
+/// The first key after all that start with a prefix, where that is easily told: it saves comparing each of them.
+fn end_of(prefix: &str) -> Option<String> {
+    let last = prefix.bytes().last().filter(|last| *last < 0x7f)?;
+    let mut end = prefix[..prefix.len() - 1].to_owned();
+    end.push(char::from(last + 1));
+    Some(end)
 }
 
 /// The memory an event keeps alive that would be free without it.

@@ -136,6 +136,28 @@ async fn pages_of_a_list_are_of_one_revision() {
 }
 
 #[tokio::test]
+async fn a_list_has_the_keys_of_its_prefix_and_no_others() {
+    on_both(|store| async move {
+        let there = ["", "a", "a.", "a/", "a/b", "a/~", "a/\u{7f}", "a/é", "a0", "a\u{7f}x", "b", "é", "éa"];
+        for key in there {
+            store.write(create(key, "1")).await.unwrap();
+        }
+        let tried = there.into_iter().chain(["a/é/", "z", "a\u{7f}"]);
+        for prefix in tried.clone() {
+            let expected: Vec<&str> = there.into_iter().filter(|key| key.starts_with(prefix)).collect();
+            assert_eq!(keys(&store, all(prefix)), expected, "{prefix:?}");
+            for after in tried.clone() {
+                let mut rest = expected.clone();
+                rest.retain(|key| *key > after);
+                let request = ListRequest { start_after: Some(after), ..all(prefix) };
+                assert_eq!(keys(&store, request), rest, "{prefix:?} after {after:?}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_watch_sees_every_event_under_its_prefix_once_and_in_order() {
     on_both(|store| async move {
         store.write(create("/p/a", "1")).await.unwrap();

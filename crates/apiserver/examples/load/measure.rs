@@ -279,12 +279,14 @@ fn version_of(answer: &[u8]) -> Outcome<String> {
 
 /// Reads all pages; how many objects there were.
 async fn list(connection: &Connection, kind: Kind) -> Outcome<usize> {
+    // A client has better things to do than to read what it got: this must not be what is measured.
+    let uid = memchr::memmem::Finder::new("\"uid\":\"");
     let mut count = 0;
     let mut token = String::new();
     loop {
         let path = format!("{}?limit={PAGE}{token}", kind.collection());
         let page = connection.done(Method::GET, &path, "").await?;
-        count += page.windows(7).filter(|window| *window == b"\"uid\":\"").count();
+        count += uid.find_iter(&page).count();
         match continue_of(&page) {
             None => return Ok(count),
             Some(next) => token = format!("&continue={next}"),

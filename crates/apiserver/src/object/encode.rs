@@ -4,7 +4,10 @@
 //! `resourceVersion`. An answer is a prepared head (which names the requested version), the revision, and the
 //! stored bytes from inside `metadata` on.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
+use memchr::memmem::Finder;
 use modelplane_store::Revision;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -55,11 +58,9 @@ fn write<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 
 /// The bytes after `"metadata":{` of a stored object.
 fn tail(stored: &[u8]) -> &[u8] {
+    static OPENING: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(METADATA_OPENING));
     let searched = &stored[..stored.len().min(HEAD_LIMIT)];
-    searched
-        .windows(METADATA_OPENING.len())
-        .position(|window| window == METADATA_OPENING)
-        .map_or(b"}}", |at| &stored[at + METADATA_OPENING.len()..])
+    OPENING.find(searched).map_or(b"}}", |at| &stored[at + METADATA_OPENING.len()..])
 }
 
 /// The beginning of every answer of one kind and version.

@@ -37,6 +37,17 @@ struct Continue {
     rv: Revision,
     /// The last key of the page before.
     start: String,
+    /// How many objects come after that key, so that they are counted once for all pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<usize>,
+}
+
+/// Where a list starts, and what of.
+#[derive(Default)]
+struct Start {
+    after: Option<String>,
+    revision: Option<Revision>,
+    left: Option<usize>,
 }
 
 /// `GET` of a collection.
@@ -67,7 +78,7 @@ pub(crate) fn list(context: &Context) -> ApiResult<Response<Body>> {
 pub(crate) fn read(context: &Context, selection: &Selection) -> ApiResult<Listed> {
     let limit = usize::try_from(context.query.number("limit")?.unwrap_or_default()).unwrap_or(usize::MAX);
     let prefix = context.resource.key_prefix(context.namespace());
-    let (start, revision) = start_of(context, &prefix, limit)?;
+    let Start { after: start, revision, left } = start_of(context, &prefix, limit)?;
     let resumed = start.is_some();
     let fail = |error: ReadError| match error {
         // A revision that is not there yet is of an earlier life of a store that keeps nothing.
@@ -82,17 +93,13 @@ pub(crate) fn read(context: &Context, selection: &Selection) -> ApiResult<Listed
         start_after: start.as_deref(),
         limit,
         revision,
-        count_remaining: true,
+        count_remaining: left.is_none(),
     };
     if selection.is_everything() {
         let page = context.core.store.list(request).map_err(fail)?;
-        let next = next_token(page.more, &page.entries, page.revision);
-        return Ok(Listed {
-            entries: page.entries,
-            revision: page.revision,
-            next,
-            remaining: page.remaining,
-        });
+        let remaining = page.remaining.or_else(|| left?.checked_sub(page.entries.len()));
+        let next = next_token(page.more, &page.entries, page.revision, remaining);
+        return Ok(Listed { entries: page.entries, revision: page.revision, next, remaining });
     }
     let chunk = if limit == 0 { 0 } else { SELECT_CHUNK };
     let mut request = ListRequest { limit: chunk, count_remaining: false, ..request };
@@ -110,7 +117,7 @@ pub(crate) fn read(context: &Context, selection: &Selection) -> ApiResult<Listed
             }
             entries.push(entry);
             if limit != 0 && entries.len() == limit {
-                let next = next_token(page.more || index + 1 < read, &entries, page.revision);
+                let next = next_token(page.more || index + 1 < read, &entries, page.revision, None);
                 return Ok(Listed { entries, revision: page.revision, next, remaining: None });
             }
         }
@@ -120,14 +127,14 @@ pub(crate) fn read(context: &Context, selection: &Selection) -> ApiResult<Listed
     }
 }
 
-fn next_token(more: bool, entries: &[Entry], revision: Revision) -> Option<String> {
+fn next_token(more: bool, entries: &[Entry], revision: Revision, left: Option<usize>) -> Option<String> {
     let last = entries.last().filter(|_| more)?;
-    let token = Continue { v: "meta.k8s.io/v1".to_owned(), rv: revision, start: last.key.to_string() };
+    let token = Continue { v: "meta.k8s.io/v1".to_owned(), rv: revision, start: last.key.to_string(), left };
     Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default()))
 }
 
 /// Where the list starts and at which revision, from `continue`, `resourceVersion` and its match rule.
-fn start_of(context: &Context, prefix: &str, limit: usize) -> ApiResult<(Option<String>, Option<Revision>)> {
+fn start_of(context: &Context, prefix: &str, limit: usize) -> ApiResult<Start> {
     let query = &context.query;
     let asked = options::revision(query, "resourceVersion")?;
     let rule = query.get("resourceVersionMatch");
@@ -142,16 +149,16 @@ fn start_of(context: &Context, prefix: &str, limit: usize) -> ApiResult<(Option<
             .and_then(|bytes| serde_json::from_slice::<Continue>(&bytes).ok())
             .filter(|token| token.start.starts_with(prefix))
             .ok_or_else(|| ApiError::bad_request("continue key is not valid"))?;
-        return Ok((Some(token.start), Some(token.rv)));
+        return Ok(Start { after: Some(token.start), revision: Some(token.rv), left: token.left });
     }
     check_rule(asked, rule)?;
     let current = context.core.store.revision();
-    let Some(asked) = asked.filter(|asked| *asked != 0) else { return Ok((None, None)) };
+    let Some(asked) = asked.filter(|asked| *asked != 0) else { return Ok(Start::default()) };
     if asked > current {
         return Err(ApiError::future_revision(asked, current));
     }
     let exact = rule == Some("Exact") || (rule.is_none() && limit != 0);
-    Ok((None, exact.then_some(asked)))
+    Ok(Start { revision: exact.then_some(asked), ..Start::default() })
 }
 
 fn check_rule(asked: Option<Revision>, rule: Option<&str>) -> ApiResult<()> {

@@ -142,7 +142,8 @@ fn the_outermost_composite_names_all_that_is_composed_below_it() {
     let label = |object: &StoredObject| {
         object.body["metadata"]["labels"]["crossplane.io/composite"].as_str().unwrap_or_default().to_owned()
     };
-    let stack = simulation.world().of_kind("infrastructure.modelplane.ai", "ServingStack").next().expect("a stack");
+    let stack =
+        simulation.world().of_kind("infrastructure.modelplane.ai", "ServingStack").next().expect("a stack");
     let below =
         |object: &&StoredObject| object.owner.as_ref().is_some_and(|owner| owner.composite == stack.key);
     let labels: Vec<String> = simulation.world().iter().filter(below).map(label).collect();
