@@ -41,8 +41,12 @@ struct Recorded {
     at: Instant,
 }
 
-/// An object's versions, oldest first; never empty.
-struct Versions(Vec<Version>);
+/// An object's versions. Most objects have one, and reading it is to cost no further step through memory.
+struct Versions {
+    latest: Version,
+    /// Those before it that some retained revision sees, oldest first.
+    older: Vec<Version>,
+}
 
 #[derive(Clone)]
 struct Version {
@@ -83,7 +87,7 @@ impl State {
             ..Sizes::default()
         };
         for versions in self.objects.values() {
-            if let Some(value) = &versions.latest().value {
+            if let Some(value) = &versions.latest.value {
                 sizes.objects += 1;
                 sizes.object_bytes += value.len();
             }
@@ -93,7 +97,7 @@ impl State {
 
     pub(crate) fn get(&self, key: &str) -> Option<Entry> {
         let (key, versions) = self.objects.get_key_value(key)?;
-        versions.latest().entry(key)
+        versions.latest.entry(key)
     }
 
     /// Turns a write into the event it causes at `revision`, given what is at its key.
@@ -145,7 +149,7 @@ impl State {
     /// Adds an object as it was when history begins; for loading.
     pub(crate) fn restore(&mut self, entry: Entry) {
         let version = Version { value: Some(entry.value), created: entry.created, modified: entry.modified };
-        self.objects.insert(entry.key, Versions(vec![version]));
+        self.objects.insert(entry.key, Versions::new(version));
     }
 
     /// Sets where history begins; for loading.
@@ -270,7 +274,7 @@ impl State {
             self.history_bytes -= cost(&event);
             let Some(versions) = self.objects.get_mut(&event.key) else { continue };
             versions.forget_before(to);
-            if versions.0.is_empty() {
+            if versions.is_gone(to) {
                 self.objects.remove(&event.key);
             }
         }
@@ -286,34 +290,51 @@ impl State {
             modified: event.revision,
         };
         match self.objects.get_mut(&event.key) {
-            Some(versions) => versions.0.push(version),
+            Some(versions) => versions.push(version),
             None => {
-                self.objects.insert(Arc::clone(&event.key), Versions(vec![version]));
+                self.objects.insert(Arc::clone(&event.key), Versions::new(version));
             }
         }
     }
 }
 
 impl Versions {
-    fn latest(&self) -> &Version {
-        self.0.last().expect("an object without versions is removed")
+    fn new(latest: Version) -> Versions {
+        Versions { latest, older: Vec::new() }
+    }
+
+    fn push(&mut self, version: Version) {
+        self.older.push(std::mem::replace(&mut self.latest, version));
     }
 
     /// Drops what no revision from `oldest` on sees.
     fn forget_before(&mut self, oldest: Revision) {
-        let until = self.0.partition_point(|version| version.modified <= oldest);
+        if self.latest.modified <= oldest {
+            self.older = Vec::new();
+            return;
+        }
+        let until = self.older.partition_point(|version| version.modified <= oldest);
         if let Some(base) = until.checked_sub(1) {
-            let keep = if self.0[base].value.is_some() { base } else { until };
-            self.0.drain(..keep);
-            if self.0.capacity() > 8 && self.0.len() < self.0.capacity() / 4 {
-                self.0.shrink_to_fit();
+            let keep = if self.older[base].value.is_some() { base } else { until };
+            self.older.drain(..keep);
+            if self.older.capacity() > 8 && self.older.len() < self.older.capacity() / 4 {
+                self.older.shrink_to_fit();
             }
         }
     }
 
+    /// Whether there is nothing to see from `oldest` on.
+    fn is_gone(&self, oldest: Revision) -> bool {
+        self.latest.value.is_none() && self.latest.modified <= oldest
+    }
+
     /// The version a revision sees, if the object exists then.
     fn at(&self, revision: Revision) -> Option<&Version> {
-        let seen = self.0.iter().rev().find(|version| version.modified <= revision)?;
+        let seen = if self.latest.modified <= revision {
+            &self.latest
+        } else {
+            self.older.iter().rev().find(|version| version.modified <= revision)?
+        };
         seen.value.is_some().then_some(seen)
     }
 }
