@@ -217,6 +217,26 @@ async fn lists_are_paged_consistently_and_selected() {
 }
 
 #[tokio::test]
+async fn a_list_that_is_sent_in_pieces_is_whole() {
+    let (_server, caller) = with_widgets().await;
+    // Small and large ones, so that pieces end after one object and after many.
+    let notes = [1, 180, 20_000].map(|size| "x".repeat(size));
+    let mut expected = Vec::new();
+    for index in 0..40 {
+        let mut object = widget(&format!("w{index:02}"));
+        object["metadata"]["annotations"] = json!({"note": notes[index % notes.len()]});
+        expected.push(caller.post(WIDGETS, &object).await.value);
+    }
+    for (query, count) in [("", 40), ("?limit=39", 39), ("?limit=4", 4), ("?limit=1", 1)] {
+        let list = caller.get(&format!("{WIDGETS}{query}")).await;
+        assert_eq!(list.code, 200);
+        assert_eq!(list.value["items"].as_array().unwrap().as_slice(), &expected[..count], "{query}");
+    }
+    let none = caller.get(&format!("{WIDGETS}?fieldSelector=metadata.name%3Dabsent")).await;
+    assert_eq!(none.value["items"], json!([]));
+}
+
+#[tokio::test]
 async fn tables_have_the_definitions_columns() {
     let (_server, caller) = with_widgets().await;
     caller.post(WIDGETS, &widget("a")).await;

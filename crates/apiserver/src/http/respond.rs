@@ -20,7 +20,12 @@ fn with_type(code: StatusCode, content_type: &'static str, body: Body) -> Respon
 
 /// Finished JSON.
 pub(crate) fn json_bytes(code: StatusCode, body: Bytes) -> Response<Body> {
-    with_type(code, Format::Json.content_type(), Body::from(body))
+    json(code, Body::from(body))
+}
+
+/// JSON.
+pub(crate) fn json(code: StatusCode, body: Body) -> Response<Body> {
+    with_type(code, Format::Json.content_type(), body)
 }
 
 /// Finished bytes of any media type.
@@ -57,9 +62,4 @@ pub(crate) fn error(error: &ApiError, format: Format) -> Response<Body> {
         response.headers_mut().insert(HeaderName::from_static("retry-after"), HeaderValue::from(seconds));
     }
     response
-}
-
-/// A stream of watch events.
-pub(crate) fn watch_stream(body: Body) -> Response<Body> {
-    with_type(StatusCode::OK, Format::Json.content_type(), body)
 }

@@ -1,16 +1,18 @@
 //! Listing: selectors, pages, and the revision a list shows.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use http::{Response, StatusCode};
 use modelplane_store::{Entry, ListRequest, ReadError, Revision};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::items::Items;
 use super::selection::Selection;
-use super::{Context, convert, options};
+use super::{Context, options};
 use crate::core::read_error;
 use crate::discovery::{partial, table};
 use crate::http::negotiate::{Format, View};
@@ -58,7 +60,9 @@ pub(crate) fn list(context: &Context) -> ApiResult<Response<Body>> {
         && context.accept.format == Format::Json
         && !context.query.flag("pretty")
     {
-        return Ok(context.warned(respond::json_bytes(StatusCode::OK, spliced(context, &listed))));
+        let opening = opening(context, &listed);
+        let items = Items::new(opening, Arc::clone(&context.resource), context.version, listed.entries);
+        return Ok(context.warned(respond::json(StatusCode::OK, items.into_body())));
     }
     let objects: Vec<Value> =
         listed.entries.iter().map(|entry| context.present(&entry.value, entry.modified)).collect();
@@ -194,12 +198,11 @@ fn list_metadata(listed: &Listed) -> Value {
     metadata
 }
 
-fn spliced(context: &Context, listed: &Listed) -> Bytes {
-    let size: usize = listed.entries.iter().map(|entry| entry.value.len() + 64).sum();
-    let mut out = Vec::with_capacity(size + 256);
-    let resource = &context.resource;
+/// The JSON of a list up to its first item.
+fn opening(context: &Context, listed: &Listed) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
     out.extend_from_slice(b"{\"kind\":\"");
-    out.extend_from_slice(resource.list_kind.as_bytes());
+    out.extend_from_slice(context.resource.list_kind.as_bytes());
     out.extend_from_slice(b"\",\"apiVersion\":\"");
     out.extend_from_slice(context.version().api_version.as_bytes());
     out.extend_from_slice(b"\",\"metadata\":{\"resourceVersion\":\"");
@@ -215,12 +218,5 @@ fn spliced(context: &Context, listed: &Listed) -> Bytes {
         }
     }
     out.extend_from_slice(b"},\"items\":[");
-    for (index, entry) in listed.entries.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        convert::append(resource, context.version, &mut out, (&entry.value, entry.modified));
-    }
-    out.extend_from_slice(b"]}");
-    Bytes::from(out)
+    out
 }

@@ -4,6 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod fields;
+mod items;
 pub(crate) mod kinds;
 pub(crate) mod list;
 pub(crate) mod modify;

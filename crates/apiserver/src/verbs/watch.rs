@@ -138,7 +138,7 @@ pub(crate) fn watch(context: Context) -> ApiResult<Response<Body>> {
         Ok(events) => events,
         Err(message) => {
             let only = error_line(&ApiError::expired(message));
-            return Ok(respond::watch_stream(Body::from(only)));
+            return Ok(respond::json(StatusCode::OK, Body::from(only)));
         }
     };
     let watching = Watching {
@@ -161,7 +161,7 @@ pub(crate) fn watch(context: Context) -> ApiResult<Response<Body>> {
         let line = watching.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(line), watching))
     });
-    let mut response = respond::watch_stream(Body::from_stream(lines));
+    let mut response = respond::json(StatusCode::OK, Body::from_stream(lines));
     response.headers_mut().extend(headers);
     Ok(response)
 }
