@@ -220,7 +220,7 @@ async fn lists_are_paged_consistently_and_selected() {
 async fn a_list_that_is_sent_in_pieces_is_whole() {
     let (_server, caller) = with_widgets().await;
     // Small and large ones, so that pieces end after one object and after many.
-    let notes = [1, 180, 20_000].map(|size| "x".repeat(size));
+    let notes = [1, 2_000, 200_000].map(|size| "x".repeat(size));
     let mut expected = Vec::new();
     for index in 0..40 {
         let mut object = widget(&format!("w{index:02}"));

@@ -1,6 +1,7 @@
 //! The JSON of a list, made piece by piece while it is sent.
 //!
-//! A large list never is in memory as a whole, and what is ready is encrypted, sent and read while the rest is made.
+//! A large list never is in memory as a whole. A page of a few hundred objects is one piece: smaller ones cost more in
+//! passing them on than is gained by sending some while others are made.
 
 use std::convert::Infallible;
 use std::iter;
@@ -16,7 +17,7 @@ use super::convert;
 use crate::registry::Resource;
 
 /// A piece is closed with the object that makes it this large.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 1024 * 1024;
 /// What an answer adds to an object as it is stored, about.
 const ADDED: usize = 64;
 
