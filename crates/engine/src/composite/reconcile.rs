@@ -45,7 +45,7 @@ impl Controller for CompositeController {
             return self.pause(&composite).await;
         }
         // Where deletions cannot be refused they are held, and what holds them is composed on.
-        if composite.is_deleting() && self.usages.holds(key).is_none() {
+        if composite.is_deleting() && self.usages.holds(key, &self.queue).is_none() {
             return self.finish(&composite).await;
         }
         match self.compose(&composite, info).await {

@@ -47,7 +47,7 @@ impl Controller for ManagedDriver {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let Some(object) = self.caches.get(key) else { return Ok(Next::OnChange) };
         if object.is_deleting() {
-            if object.finalizers().contains(&FINALIZER) && self.usages.holds(key).is_none() {
+            if object.finalizers().contains(&FINALIZER) && self.usages.holds(key, &self.queue).is_none() {
                 remove_finalizer(self.caches.api(), &object, FINALIZER).await?;
             }
             return Ok(Next::OnChange);

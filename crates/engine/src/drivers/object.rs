@@ -264,7 +264,7 @@ impl ObjectDriver {
     }
 
     async fn delete(&self, object: &Stored, mut task: Task) -> Result<Next, Problem> {
-        if let Some(in_use) = self.usages.holds(&object.key) {
+        if let Some(in_use) = self.usages.holds(&object.key, &self.queue) {
             return Err(Problem::Unusable(in_use.to_string()));
         }
         if task.policies.delete && !self.is_gone(object, &mut task).await? {

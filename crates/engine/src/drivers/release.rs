@@ -188,7 +188,7 @@ impl ReleaseDriver {
     }
 
     async fn delete(&self, release: &Stored, cluster: &Arc<Cluster>) -> Result<Next, Problem> {
-        if let Some(in_use) = self.usages.holds(&release.key) {
+        if let Some(in_use) = self.usages.holds(&release.key, &self.queue) {
             return Err(Problem::Unusable(in_use.to_string()));
         }
         if Policies::of(release).delete {

@@ -44,6 +44,8 @@ struct Inner {
     attempts: HashMap<ObjectKey, String>,
     /// What usages that are gone protected, and whether a refused deletion of it is to be repeated.
     freed: HashMap<ObjectKey, (ObjectKey, bool)>,
+    /// Objects in use whose deletion has begun, and the queues of whoever waits for them to be free.
+    held: HashMap<ObjectKey, WorkQueue>,
 }
 
 /// What part of a selector objects are looked up by. A fleet has thousands of usages that select the same kind by the
@@ -228,9 +230,12 @@ impl UsageIndex {
         }
         let mut inner = self.lock();
         let mut concerned: BTreeSet<ObjectKey> = BTreeSet::new();
+        let mut released = None;
         if is_usage {
-            concerned.extend(inner.update(change));
+            let updated = inner.update(change);
+            concerned.extend(updated.others);
             concerned.insert(object.key.clone());
+            released = updated.released;
         } else {
             concerned.extend(inner.named.get(&object.key).into_iter().flatten().cloned());
             if !inner.selecting.is_empty() {
@@ -240,6 +245,9 @@ impl UsageIndex {
         }
         drop(inner);
         concerned.into_iter().for_each(|usage| self.queue.add(usage));
+        if let Some((object, queue)) = released {
+            queue.add(object);
+        }
     }
 
     /// Why the object may not be deleted, if it is in use.
@@ -247,12 +255,16 @@ impl UsageIndex {
         self.lock().in_use(object)
     }
 
-    /// Why the deletion of the object, which has begun, has to wait; nothing if deletions are refused.
-    pub fn holds(&self, object: &ObjectKey) -> Option<InUse> {
-        match self.protection {
-            Protection::Guard => None,
-            Protection::Finalizer => self.blocks(object),
+    /// Why the deletion of the object, which has begun, has to wait; nothing if deletions are refused. Once the object
+    /// is free it is put into `queue`: nothing about itself need change then.
+    pub fn holds(&self, object: &ObjectKey, queue: &WorkQueue) -> Option<InUse> {
+        if self.protection == Protection::Guard {
+            return None;
         }
+        let mut inner = self.lock();
+        let in_use = inner.in_use(object)?;
+        inner.held.insert(object.clone(), queue.clone());
+        Some(in_use)
     }
 
     /// Notes that a deletion was refused, so that it is repeated once the object is free.
@@ -303,10 +315,19 @@ impl DeletionGuard for UsageIndex {
     }
 }
 
+/// What follows from a usage that came, changed or went.
+#[derive(Debug, Default)]
+struct Updated {
+    /// The other usages of the object it protected.
+    others: Vec<ObjectKey>,
+    /// That object, if it is free now and somebody waits for it.
+    released: Option<(ObjectKey, WorkQueue)>,
+}
+
 impl Inner {
-    /// Takes a usage as it is now; returns the other usages of the same object.
-    fn update(&mut self, change: &Change) -> Vec<ObjectKey> {
-        let Some(usage) = change.key().cloned() else { return Vec::new() };
+    /// Takes a usage as it is now.
+    fn update(&mut self, change: &Change) -> Updated {
+        let Some(usage) = change.key().cloned() else { return Updated::default() };
         let before = self.usages.remove(&usage);
         if let Some(before) = &before {
             self.unlink(&usage, before);
@@ -315,12 +336,17 @@ impl Inner {
             self.link(&usage, &parties);
             self.usages.insert(usage.clone(), parties);
         }
-        let Some(used) = before.as_ref().and_then(|before| before.of.key()) else { return Vec::new() };
+        let Some(used) = before.as_ref().and_then(|before| before.of.key()) else {
+            return Updated::default();
+        };
         if change.new.is_none() {
             let replay = before.is_some_and(|before| before.replay);
             self.freed.insert(usage, (used.clone(), replay));
         }
-        self.protected.get(&used).into_iter().flatten().cloned().collect()
+        match self.protected.get(&used) {
+            Some(others) => Updated { others: others.iter().cloned().collect(), released: None },
+            None => Updated { others: Vec::new(), released: self.held.remove_entry(&used) },
+        }
     }
 
     fn link(&mut self, usage: &ObjectKey, parties: &Parties) {
@@ -403,7 +429,7 @@ mod tests {
         let in_use = index.blocks(&used).expect("it is in use");
         assert_eq!((in_use.count, in_use.details.as_str()), (2, "L/user uses K/used"));
         assert_eq!(index.blocks(&key("g.io", "K", "other", "used")), None);
-        assert_eq!(index.holds(&used), None, "the API server refuses it");
+        assert_eq!(index.holds(&used, &WorkQueue::default()), None, "the API server refuses it");
         for old in [one, two] {
             index.route(&Change { old: Some(old), new: None });
         }
@@ -411,6 +437,25 @@ mod tests {
         assert_eq!(index.take_freed(&key(GROUP, "Usage", "n", "two")), Some((used, true)));
         let inner = index.lock();
         assert!(inner.named.is_empty() && inner.protected.is_empty() && inner.usages.is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_an_object_is_told_when_its_last_usage_is_gone() {
+        let index = UsageIndex::new(Protection::Finalizer);
+        let queue = WorkQueue::default();
+        let used = key("g.io", "K", "n", "used");
+        assert_eq!(index.holds(&used, &queue), None);
+        let (one, two) = (usage("one", &spec("used")), usage("two", &spec("used")));
+        for new in [&one, &two] {
+            index.route(&Change { old: None, new: Some(Arc::clone(new)) });
+        }
+        assert_eq!(index.holds(&used, &queue).map(|in_use| in_use.count), Some(2));
+        index.route(&Change { old: Some(one), new: None });
+        assert_eq!(queue.depth(), 0, "one usage is left");
+        index.route(&Change { old: Some(Arc::clone(&two)), new: Some(usage("two", &spec("other"))) });
+        assert_eq!(queue.depth(), 1, "the last one protects something else now");
+        assert_eq!(index.holds(&used, &queue), None);
+        assert!(index.lock().held.is_empty());
     }
 
     #[test]
