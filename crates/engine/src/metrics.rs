@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
@@ -83,36 +82,34 @@ impl Collector for Metrics {
         let help = "Kinds being watched, on all API servers";
         watches.encode(encoder.encode_descriptor("engine_watches", help, None, watches.metric_type())?)?;
 
-        let controllers = self.controllers();
-        let mut family = encoder.encode_descriptor(
-            "engine_reconciles",
-            "Reconciles that ended, however they did",
-            None,
-            MetricType::Counter,
-        )?;
-        for (controller, metrics) in controllers {
-            let count = ConstCounter::new(read(&metrics.reconciles));
-            count.encode(family.encode_family(&[("controller", controller)])?)?;
-        }
+        let count = |counter: &AtomicU64| ConstCounter::new(read(counter));
+        let help = "Reconciles that ended, however they did";
+        self.encode_each(&mut encoder, ("engine_reconciles", help, None), |one| count(&one.reconciles))?;
         let help = "Reconciles that failed";
-        let mut family =
-            encoder.encode_descriptor("engine_reconcile_errors", help, None, MetricType::Counter)?;
-        for (controller, metrics) in controllers {
-            let count = ConstCounter::new(read(&metrics.errors));
-            count.encode(family.encode_family(&[("controller", controller)])?)?;
-        }
+        self.encode_each(&mut encoder, ("engine_reconcile_errors", help, None), |one| count(&one.errors))?;
         let help = "Time spent in reconciles";
-        let unit = Some(&Unit::Seconds);
-        let mut family = encoder.encode_descriptor("engine_reconcile", help, unit, MetricType::Counter)?;
-        for (controller, metrics) in controllers {
-            let seconds = ConstCounter::new(Duration::from_micros(read(&metrics.busy_micros)).as_secs_f64());
-            seconds.encode(family.encode_family(&[("controller", controller)])?)?;
-        }
+        self.encode_each(&mut encoder, ("engine_reconcile", help, Some(&Unit::Seconds)), |one| {
+            ConstCounter::new(Duration::from_micros(read(&one.busy_micros)).as_secs_f64())
+        })?;
         let help = "Objects that wait for a reconcile or are in one";
-        let mut family = encoder.encode_descriptor("engine_queue_depth", help, None, MetricType::Gauge)?;
-        for (controller, metrics) in controllers {
-            let depth = ConstGauge::new(read(&metrics.queue_depth));
-            depth.encode(family.encode_family(&[("controller", controller)])?)?;
+        self.encode_each(&mut encoder, ("engine_queue_depth", help, None), |one| {
+            ConstGauge::new(read(&one.queue_depth))
+        })
+    }
+}
+
+impl Metrics {
+    /// Encodes one metric of each controller; it is described by its name, its help and its unit.
+    fn encode_each<M: EncodeMetric>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        (name, help, unit): (&str, &str, Option<&Unit>),
+        metric: impl Fn(&ControllerMetrics) -> M,
+    ) -> fmt::Result {
+        let metrics = self.controllers().map(|(controller, of)| (controller, metric(of)));
+        let mut family = encoder.encode_descriptor(name, help, unit, metrics[0].1.metric_type())?;
+        for (controller, metric) in metrics {
+            metric.encode(family.encode_family(&[("controller", controller)])?)?;
         }
         Ok(())
     }

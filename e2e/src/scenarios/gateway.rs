@@ -139,6 +139,17 @@ impl DataPlane {
         Request::post(CHAT, &question()).send(self.http).await
     }
 
+    /// Sends a round of requests, each of which has to be answered.
+    async fn round(&self) -> Result<(), String> {
+        for _ in 0..ROUND {
+            let answer = self.chat().await.map_err(not_yet)?;
+            if answer.status != 200 {
+                return Err(format!("{answer:?}"));
+            }
+        }
+        Ok(())
+    }
+
     /// The log tells of every request that the API server refused.
     fn was_refused_nothing(&self) -> Outcome {
         let log = std::fs::read_to_string(&self.log).map_err(Failure::io("read the gateway's log"))?;
@@ -306,12 +317,7 @@ async fn takes_up_changes(
     kube.delete(Target::new(MODEL_ENDPOINT, TEAM, "near")).await?;
     until("all requests go to the endpoint that is left", async || {
         drop((near.take(), far.take()));
-        for _ in 0..ROUND {
-            let answer = data_plane.chat().await.map_err(not_yet)?;
-            if answer.status != 200 {
-                return Err(format!("{answer:?}"));
-            }
-        }
+        data_plane.round().await?;
         match far.take().len() {
             ROUND => Ok(()),
             count => Err(format!("{count} of {ROUND}")),
@@ -391,12 +397,7 @@ async fn shares_are(
         &format!("of {ROUND} requests {to_near} arrive at one endpoint and {to_far} at the other"),
         async || {
             drop((near.take(), far.take()));
-            for _ in 0..ROUND {
-                let answer = data_plane.chat().await.map_err(not_yet)?;
-                if answer.status != 200 {
-                    return Err(format!("{answer:?}"));
-                }
-            }
+            data_plane.round().await?;
             let found = (near.take().len(), far.take().len());
             if found == (to_near, to_far) { Ok(()) } else { Err(format!("{found:?}")) }
         },

@@ -306,7 +306,8 @@ pub fn object_metadata() -> &'static Schema {
             ("name", Kind::String),
             ("uid", Kind::String),
         ];
-        let owner = object_of(owner.map(|(name, kind)| (name, of_kind(kind))));
+        let typed = |(name, kind)| (name, of_kind(kind));
+        let owner = object_of(owner.map(typed));
         let plain = [
             ("creationTimestamp", Kind::String),
             ("deletionGracePeriodSeconds", Kind::Integer),
@@ -338,8 +339,7 @@ pub fn object_metadata() -> &'static Schema {
             ("finalizers", finalizers),
             ("managedFields", managed),
         ];
-        let plain = plain.map(|(name, kind)| (name, of_kind(kind)));
-        object_of(plain.into_iter().chain(structured))
+        object_of(plain.map(typed).into_iter().chain(structured))
     })
 }
 

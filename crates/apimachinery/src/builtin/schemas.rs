@@ -76,23 +76,18 @@ fn resolved(schema: Value, path: &mut Vec<String>) -> Value {
 fn definition(name: String, path: &mut Vec<String>) -> Map<String, Value> {
     let special = SPECIAL.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, text)| *text);
     let special = special.and_then(|text| serde_json::from_str(text).ok());
-    let is_recursive = path.contains(&name) || path.len() > MAX_DEPTH;
-    let known =
-        || definitions::get(&name).filter(|known| known.as_object().is_some_and(|known| !known.is_empty()));
-    let found = match special {
-        Some(special) => special,
-        None if is_recursive => anything(),
-        None => match known() {
-            Some(definition) => {
-                path.push(name);
-                let found = resolved(definition, path);
-                path.pop();
-                found
-            }
-            None => anything(),
-        },
+    let known = || {
+        let is_recursive = path.contains(&name) || path.len() > MAX_DEPTH;
+        let definition = definitions::get(&name).filter(|_| !is_recursive)?;
+        if definition.as_object().is_none_or(Map::is_empty) {
+            return None;
+        }
+        path.push(name);
+        let found = resolved(definition, path);
+        path.pop();
+        Some(found)
     };
-    match found {
+    match special.or_else(known).unwrap_or_else(anything) {
         Value::Object(found) => found,
         _ => Map::new(),
     }
